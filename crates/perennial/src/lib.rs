@@ -1,0 +1,1 @@
+//! The one binary and its library.

@@ -1,0 +1,2 @@
+//! `perennial`: see `--help`.
+fn main() {}
