@@ -4,3 +4,4 @@
 //! argument, and what it wants done is a value. The binary observes and applies; this crate decides.
 
 pub mod kept;
+pub mod policy;
