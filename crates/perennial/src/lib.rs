@@ -1,1 +1,24 @@
 //! The one binary and its library.
+//!
+//! ```text
+//! command line ─┐
+//! environment  ─┼─> args (as typed) ─> config (checked, ready) ─> run ─┬─> admin: probes, metrics
+//! policy file  ─┘                                                     └─> keeper: observe, decide, apply
+//! ```
+//!
+//! Strings are read once, in [`args`] and [`config`]; after that nobody sees a raw one, and nothing
+//! else reads the environment. [`run`] wires the parts together and owns their lives: the first signal
+//! drains, the second aborts, and the exit code is a return value, never a `process::exit`.
+
+pub mod admin;
+pub mod args;
+pub mod client;
+pub mod config;
+pub mod log;
+pub mod metrics;
+mod run;
+pub mod shutdown;
+
+pub use args::Args;
+pub use config::{Config, KeeperConfig};
+pub use run::{Error, run};

@@ -1,0 +1,77 @@
+//! Probes and metrics over HTTP, for kubelets and Prometheus: read-only, and nothing secret.
+//!
+//! ```text
+//! parts ─mark─> Readiness ─┐
+//!                          ├─> routes ─> Server (bounded connections, headers and time)
+//! parts ─count─> Registry ─┘
+//! ```
+//!
+//! | path | answers |
+//! | --- | --- |
+//! | `/livez`, `/healthz` | 200 while the process can still make progress |
+//! | `/readyz` | 200 once every part is ready, otherwise 503 and the parts that are missing |
+//! | `/metrics` | OpenMetrics text |
+//! | `/` | this list |
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::{StatusCode, header};
+use prometheus_client::registry::Registry;
+
+mod readiness;
+mod server;
+
+pub use readiness::{Readiness, ReadyHandle};
+pub use server::{Error, Server};
+
+/// What Prometheus negotiates for the format that `prometheus-client` writes.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const INDEX: &str = "\
+perennial
+  /livez    the process can still make progress (/healthz is the same)
+  /readyz   every part is ready
+  /metrics  OpenMetrics text
+";
+
+/// What the admin server serves.
+pub fn routes(readiness: Readiness, registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/", get(INDEX))
+        .route("/livez", get(live))
+        .route("/healthz", get(live))
+        .route("/readyz", get(ready).with_state(readiness))
+        .route("/metrics", get(scrape).with_state(registry))
+}
+
+/// That this runs is the answer: the runtime still gives tasks their turn. An API server that is down or
+/// a keeper that waits is no reason to be restarted, since a restart would only lose what was seen.
+async fn live() -> &'static str {
+    "ok\n"
+}
+
+async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
+    let missing = readiness.missing();
+    if missing.is_empty() {
+        return (StatusCode::OK, "ok\n".to_owned());
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for: {}\n", missing.join(", ")))
+}
+
+async fn scrape(State(registry): State<Arc<Registry>>) -> axum::response::Response {
+    let mut text = String::new();
+    match prometheus_client::encoding::text::encode(&mut text, &registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "cannot write the metrics");
+            (StatusCode::INTERNAL_SERVER_ERROR, "cannot write the metrics\n").into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

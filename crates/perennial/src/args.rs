@@ -1,0 +1,241 @@
+//! The command line, as typed.
+//!
+//! Nothing is judged here: values are kept as text and [`crate::config`] checks them, together with the
+//! environment, so that one place decides which source wins and an error can name it. clap could read
+//! the environment itself, but then an error could not say which of the two was wrong, and no test
+//! could give it another environment than its own.
+
+use std::ffi::OsString;
+
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+pub(crate) mod settings;
+
+#[cfg(test)]
+mod docs;
+
+use settings::Setting;
+
+const LONG_ABOUT: &str = "\
+Perennial remembers what a Kubernetes cluster forgets about its nodes.
+
+When a Node object is deleted, its labels die with it; when the machine joins again it comes back bare. \
+Perennial records what was on every node, in ConfigMaps of its own namespace, and gives it back.
+
+No database, no state on disk, no leader: everything that must last is in the cluster's own API.";
+
+const RUN_LONG_ABOUT: &str = "\
+Watches all nodes, keeps one record for each, and gives back what a returning node has lost.
+
+Every flag can also be given as an environment variable, shown beside it. A flag wins over its variable, \
+a variable over that of an older operator, and an empty variable counts as not given.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  Try it from a laptop, against the cluster kubectl talks to, writing nothing:
+    perennial run --dry-run
+
+  In a cluster: the pod's own account and namespace are found, logs are JSON
+    perennial run --policy /etc/perennial/policy.yaml
+
+  Capture and restore as two processes, with different permissions:
+    perennial run --no-restore
+    perennial run --no-capture --admin-address :8081
+
+  See every decision, and what the Kubernetes client does:
+    perennial run --log-level perennial=debug,kube=debug,info
+
+The older operator's PERSIST_LABEL_PREFIX is honoured where no policy file is given.
+Signals: the first SIGINT or SIGTERM finishes what is under way, the second leaves at once.";
+
+/// Everything that was typed.
+#[derive(Debug, Parser)]
+#[command(name = "perennial", version, about = "Remembers what a Kubernetes cluster forgets about its nodes")]
+#[command(long_about = LONG_ABOUT, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `perennial` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Keep the nodes' labels: record them, and give them back
+    #[command(long_about = RUN_LONG_ABOUT, after_help = RUN_EXAMPLES)]
+    Run(Box<RunArgs>),
+}
+
+/// The flags of `perennial run`.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct RunArgs {
+    /// Kubeconfig to connect with; otherwise $KUBECONFIG, ~/.kube/config, or the pod's own account
+    #[arg(long, value_name = "PATH", help_heading = "Cluster")]
+    pub kubeconfig: Option<String>,
+
+    /// Context of the kubeconfig; otherwise its current one
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub context: Option<String>,
+
+    /// Namespace the records live in; otherwise the pod's own, or `perennial` outside a cluster
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub namespace: Option<String>,
+
+    /// Name of this installation in the mark on restored nodes; otherwise the namespace
+    ///
+    /// The mark is the annotation `restored.perennial.dev/<installation>`. Two installations on one
+    /// cluster need two names; a changed name makes every mark unknown, so choose it once.
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub installation: Option<String>,
+
+    /// What to keep, as YAML; otherwise all labels but those that others assert again
+    ///
+    /// The file is checked whole at start. When it changes it is read again; a broken new version is
+    /// told by log and metric, and the one in force stays.
+    #[arg(long, value_name = "FILE", help_heading = "Keeping")]
+    pub policy: Option<String>,
+
+    /// How often everything is compared again, as a safety net [default: 5m]
+    #[arg(long, value_name = "DURATION", help_heading = "Keeping")]
+    pub resync: Option<String>,
+
+    /// How many nodes are worked on at once [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Keeping")]
+    pub concurrency: Option<String>,
+
+    /// Record nothing, only give back: for a separate restoring process
+    #[arg(long, help_heading = "Keeping")]
+    pub no_capture: bool,
+
+    /// Give nothing back, only record: for a separate capturing process
+    #[arg(long, help_heading = "Keeping")]
+    pub no_restore: bool,
+
+    /// Decide and report, write nothing
+    #[arg(long, help_heading = "Keeping")]
+    pub dry_run: bool,
+
+    /// Where probes and metrics are served, or `off` [default: :8080]
+    ///
+    /// Plain HTTP, read-only, no secrets: /livez, /readyz, /healthz, /metrics. Without a host it listens
+    /// on every address, IPv6 and IPv4, because the kubelet's probes come to the pod's own address.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Operating")]
+    pub admin_address: Option<String>,
+
+    /// `text` for a person or `json` for a machine; otherwise text on a terminal, json elsewhere
+    #[arg(long, value_name = "FORMAT", help_heading = "Operating")]
+    pub log_format: Option<String>,
+
+    /// `error`, `warn`, `info`, `debug`, `trace`, or filter directives [default: info]
+    ///
+    /// `debug` and `trace` are about Perennial alone, its libraries stay at info; directives such as
+    /// `perennial=debug,kube=trace,info` choose for each. `WARNING` and `CRITICAL` are understood.
+    #[arg(long, value_name = "LEVEL", help_heading = "Operating")]
+    pub log_level: Option<String>,
+
+    /// How long a node's end waits for a quick return before its record is closed [default: 3s]
+    ///
+    /// A node that is back within this time costs one record write instead of two.
+    #[arg(long, value_name = "DURATION", help_heading = "Timing", hide_short_help = true)]
+    pub close_after: Option<String>,
+
+    /// How long after a restore the record follows the node again [default: 5s]
+    ///
+    /// Within this time a mark that is removed by hand cannot start the restore again.
+    #[arg(long, value_name = "DURATION", help_heading = "Timing", hide_short_help = true)]
+    pub open_after: Option<String>,
+
+    /// How often records of nodes long gone are looked for [default: 60s]
+    #[arg(long, value_name = "DURATION", help_heading = "Timing", hide_short_help = true)]
+    pub collect_every: Option<String>,
+}
+
+impl Args {
+    /// The arguments of this process; shows help, version or a usage error and ends it where asked to.
+    #[must_use]
+    pub fn from_command_line() -> Self {
+        Self::from_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The arguments in a list that begins with the program's name.
+    pub fn try_from_list<I, T>(list: I) -> Result<Self, clap::Error>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        Self::from_matches(&command().try_get_matches_from(list)?)
+    }
+
+    fn from_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(matches).map_err(|error| error.format(&mut command()))
+    }
+}
+
+/// The clap command, with each flag's variables in its help.
+pub(crate) fn command() -> clap::Command {
+    Args::command().mut_subcommand("run", |run| run.mut_args(show_variables))
+}
+
+fn show_variables(arg: clap::Arg) -> clap::Arg {
+    let Some(setting) = arg.get_long().and_then(Setting::of_flag) else { return arg };
+    let variables = format!("[env: {}]", setting.variables());
+    let short = arg.get_help().map(|help| format!("{help} {variables}")).unwrap_or_default();
+    let long = arg.get_long_help().map(|help| format!("{help}\n\n{variables}"));
+    let arg = arg.help(short);
+    match long {
+        Some(long) => arg.long_help(long),
+        None => arg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_command() -> clap::Command {
+        command().find_subcommand("run").cloned().unwrap()
+    }
+
+    #[test]
+    fn the_command_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_of_run_has_a_variable_and_every_setting_has_a_flag() {
+        let command = run_command();
+        let flags: Vec<String> =
+            command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
+        let settings: Vec<&str> = settings::ALL.iter().map(|setting| setting.flag).collect();
+        assert_eq!(flags, settings);
+    }
+
+    #[test]
+    fn help_shows_the_variable_of_each_flag_and_how_to_begin() {
+        let help = run_command().render_long_help().to_string();
+        for setting in settings::ALL {
+            assert!(help.contains(setting.env), "{} is not in\n{help}", setting.env);
+        }
+        assert!(help.contains("OPERATOR_NAMESPACE") && help.contains("perennial run --dry-run"), "{help}");
+    }
+
+    #[test]
+    fn timing_knobs_are_in_the_long_help_alone() {
+        let short = run_command().render_help().to_string();
+        assert!(!short.contains("--close-after") && short.contains("--resync"), "{short}");
+        assert!(run_command().render_long_help().to_string().contains("--close-after"));
+    }
+
+    #[test]
+    fn an_unknown_flag_is_refused_with_the_nearest_one() {
+        let error = Args::try_from_list(["perennial", "run", "--resink", "5m"]).unwrap_err().to_string();
+        assert!(error.contains("--resink") && error.contains("--resync"), "{error}");
+    }
+
+    #[test]
+    fn a_flag_without_its_value_or_given_twice_is_refused() {
+        assert!(Args::try_from_list(["perennial", "run", "--resync"]).is_err());
+        assert!(Args::try_from_list(["perennial", "run", "--resync", "1m", "--resync", "2m"]).is_err());
+        assert!(Args::try_from_list(["perennial"]).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! The Kubernetes client: found where kubectl or a pod would find it, with bounds on how long it waits.
+//!
+//! Making a client talks to nobody, so an API server that is down is no error here: only what a person
+//! has to mend is, and the error says how.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::client::ClientBuilder;
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::timeout::TimeoutLayer;
+
+use crate::config::Connect;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long an answer may take to begin. The API server itself gives up on an ordinary request after 60 s,
+/// and a watch begins at once. A connection that a load balancer has silently dropped costs no more.
+const ANSWER: Duration = Duration::from_secs(65);
+/// How long a stream may be silent. A watch lasts at most 295 s by `kube`'s own asking and brings
+/// bookmarks every minute; less would cut off a quiet one.
+const SILENCE: Duration = Duration::from_mins(5);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No kubeconfig, and not in a pod.
+    #[error(
+        "no cluster to connect to: give --kubeconfig or set KUBECONFIG; in a pod, let the service account's \
+         token be mounted (automountServiceAccountToken). {0}"
+    )]
+    NotFound(#[source] Box<InferConfigError>),
+    /// The file cannot be read.
+    #[error("cannot read the kubeconfig {path:?}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<KubeconfigError>,
+    },
+    /// The file has no such context.
+    #[error("the kubeconfig has no context {wanted:?}; it has: {known}")]
+    NoContext {
+        /// The one asked for.
+        wanted: String,
+        /// Those that are there.
+        known: String,
+    },
+    /// The file names no context, and neither did anybody else.
+    #[error("the kubeconfig has no current context; choose one with --context; it has: {known}")]
+    NoCurrentContext {
+        /// Those that are there.
+        known: String,
+    },
+    /// The cluster's certificate authority cannot be used.
+    #[error("the cluster's certificate authority in the kubeconfig cannot be used: {0}")]
+    Authority(#[source] Box<KubeconfigError>),
+    /// Something else in the file.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[source] Box<KubeconfigError>),
+    /// The parts do not make a client: certificates or keys that cannot be used, a proxy.
+    #[error(
+        "cannot make a client for {url}: {source}; check certificates, key, token and proxy for this cluster"
+    )]
+    Build {
+        /// The API server.
+        url: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+}
+
+/// Makes the client. Must be called within a runtime.
+pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
+    let mut config = find(connect).await?;
+    config.connect_timeout = Some(CONNECT);
+    config.read_timeout = Some(SILENCE);
+    // Otherwise the time a pooled connection lay idle counts against the next answer.
+    config.reset_reader_on_write = true;
+    // What to try again, and when, is decided by whoever asked: up to 15 tries in here would hold its
+    // place in line and hide the 429s it has to slow down for.
+    config.default_retry = false;
+    config
+        .headers
+        .push((USER_AGENT, HeaderValue::from_static(concat!("perennial/", env!("CARGO_PKG_VERSION")))));
+    let url = config.cluster_url.to_string();
+    tracing::info!(server = %url, "the API server");
+    let builder =
+        ClientBuilder::try_from(config).map_err(|source| Error::Build { url, source: Box::new(source) })?;
+    Ok(builder.with_layer(&TimeoutLayer::new(ANSWER)).build())
+}
+
+async fn find(connect: &Connect) -> Result<kube::Config, Error> {
+    let Connect { kubeconfig, context } = connect;
+    let file = match (kubeconfig, context) {
+        (None, None) => return kube::Config::infer().await.map_err(|error| Error::NotFound(Box::new(error))),
+        (Some(path), _) => Kubeconfig::read_from(path)
+            .map_err(|source| Error::Unreadable { path: path.clone(), source: Box::new(source) })?,
+        (None, Some(_)) => Kubeconfig::read().map_err(|error| Error::Kubeconfig(Box::new(error)))?,
+    };
+    let known = file.contexts.iter().map(|context| context.name.as_str()).collect::<Vec<_>>().join(", ");
+    let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+    kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| match error {
+        KubeconfigError::LoadContext(wanted) => Error::NoContext { wanted, known },
+        KubeconfigError::CurrentContextNotSet => Error::NoCurrentContext { known },
+        KubeconfigError::LoadCertificateAuthority(_) | KubeconfigError::ParseCertificates(_) => {
+            Error::Authority(Box::new(error))
+        }
+        error => Error::Kubeconfig(Box::new(error)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The configuration: checked once, ready to use.
+//!
+//! [`Config::check`] takes what was typed ([`RunArgs`]) and the process's [`Surroundings`] (environment,
+//! pod, terminal), decides which source wins for each setting, and gives values that need no further
+//! judging, or the first [`Error`], which names the key, the value and what is allowed.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use perennial_core::policy::Policy;
+use tokio::sync::watch;
+
+mod check;
+mod policy_file;
+mod source;
+
+pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
+pub use source::Surroundings;
+
+use crate::args::{RunArgs, settings as names};
+use crate::log::{Format, LogConfig};
+use source::Sources;
+
+/// Where the records live when nobody says so and no pod does.
+const NAMESPACE: &str = "perennial";
+const RESYNC: Duration = Duration::from_mins(5);
+/// Enough to restore thousands of nodes in seconds; the API server's fairness paces the rest.
+const CONCURRENCY: usize = 64;
+const CLOSE_AFTER: Duration = Duration::from_secs(3);
+const OPEN_AFTER: Duration = Duration::from_secs(5);
+const COLLECT_EVERY: Duration = Duration::from_mins(1);
+/// What periods may be: often enough to be a safety net, not so often that they are the load.
+const WITHIN_A_DAY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// What a short wait may be.
+const WITHIN_MINUTES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_mins(10);
+const ADMIN_ADDRESS: &str = ":8080";
+
+/// Everything `perennial run` needs to know.
+#[derive(Debug)]
+pub struct Config {
+    /// How to reach the API server.
+    pub connect: Connect,
+    /// The namespace the records live in.
+    pub namespace: String,
+    /// Where probes and metrics are served; `None` is nowhere.
+    pub admin: Option<SocketAddr>,
+    /// How to log.
+    pub log: LogConfig,
+    /// What the keeper needs.
+    pub keeper: KeeperConfig,
+    /// Where the keeper's policy comes from; following it keeps `keeper.policy` current.
+    pub policy: PolicySource,
+    /// The older operator's variables that were honoured, to be told in the log.
+    pub honoured: Vec<&'static str>,
+}
+
+/// How to reach the API server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connect {
+    /// This kubeconfig and no other.
+    pub kubeconfig: Option<PathBuf>,
+    /// This context instead of the current one.
+    pub context: Option<String>,
+}
+
+/// What the keeper needs to know.
+#[derive(Clone, Debug)]
+pub struct KeeperConfig {
+    /// The namespace the records live in.
+    pub namespace: String,
+    /// The name part of the mark `restored.perennial.dev/<installation>`.
+    pub installation: String,
+    /// What to keep, at any time the newest that passed its checks.
+    pub policy: watch::Receiver<Arc<Policy>>,
+    /// How often everything is compared again.
+    pub resync: Duration,
+    /// How many nodes are worked on at once.
+    pub concurrency: usize,
+    /// Whether nodes are recorded.
+    pub capture: bool,
+    /// Whether nodes get their own back.
+    pub restore: bool,
+    /// Decide and report, write nothing.
+    pub dry_run: bool,
+    /// How long an ordinary end waits for a quick return before its record is closed.
+    pub close_after: Duration,
+    /// How long after the mark was seen a record that was given is open again.
+    pub open_after: Duration,
+    /// How often the collector passes.
+    pub collect_every: Duration,
+}
+
+impl KeeperConfig {
+    /// The defaults, with the namespace as the installation's name.
+    #[must_use]
+    pub fn new(namespace: &str, policy: watch::Receiver<Arc<Policy>>) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            installation: namespace.to_owned(),
+            policy,
+            resync: RESYNC,
+            concurrency: CONCURRENCY,
+            capture: true,
+            restore: true,
+            dry_run: false,
+            close_after: CLOSE_AFTER,
+            open_after: OPEN_AFTER,
+            collect_every: COLLECT_EVERY,
+        }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A value that its key does not allow.
+    #[error("{key}: {value:?} is not allowed; allowed: {allowed}")]
+    Value {
+        /// The flag or variable it came from.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// What could have been given.
+        allowed: String,
+    },
+    /// Two settings that exclude each other.
+    #[error("{first} and {second} exclude each other: {remedy}")]
+    Conflict {
+        /// The one.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// The older operator's prefix cannot be used; the error names the variable itself.
+    #[error(transparent)]
+    LabelPrefix(perennial_core::policy::PolicyError),
+    /// A policy file that cannot be used.
+    #[error("{key}: {source}")]
+    Policy {
+        /// The flag or variable that named it.
+        key: &'static str,
+        /// What is wrong with it.
+        source: PolicyError,
+    },
+}
+
+impl Config {
+    /// Checks what was typed against what surrounds the process.
+    pub fn check(args: &RunArgs, around: &Surroundings) -> Result<Self, Error> {
+        let RunArgs {
+            kubeconfig,
+            context,
+            namespace,
+            installation,
+            policy,
+            resync,
+            concurrency,
+            no_capture,
+            no_restore,
+            dry_run,
+            admin_address,
+            log_format,
+            log_level,
+            close_after,
+            open_after,
+            collect_every,
+        } = args;
+        let mut sources = Sources::new(around);
+
+        let connect = Connect {
+            kubeconfig: sources
+                .checked(&names::KUBECONFIG, kubeconfig.as_deref(), check::not_empty)?
+                .map(PathBuf::from),
+            context: sources.checked(&names::CONTEXT, context.as_deref(), check::not_empty)?,
+        };
+        let namespace = match sources.checked(&names::NAMESPACE, namespace.as_deref(), check::namespace)? {
+            Some(namespace) => namespace,
+            None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
+        };
+        let policy = find_policy(&mut sources, policy.as_deref())?;
+        let default = KeeperConfig::new(&namespace, policy.subscribe());
+        let keeper = KeeperConfig {
+            installation: sources
+                .checked(&names::INSTALLATION, installation.as_deref(), check::installation)?
+                .unwrap_or(default.installation),
+            resync: find_resync(&mut sources, resync.as_deref())?.unwrap_or(default.resync),
+            concurrency: sources
+                .checked(&names::CONCURRENCY, concurrency.as_deref(), check::concurrency)?
+                .unwrap_or(default.concurrency),
+            capture: !sources.switch(&names::NO_CAPTURE, *no_capture)?,
+            restore: !sources.switch(&names::NO_RESTORE, *no_restore)?,
+            dry_run: sources.switch(&names::DRY_RUN, *dry_run)?,
+            close_after: sources
+                .checked(&names::CLOSE_AFTER, close_after.as_deref(), check::duration(WITHIN_MINUTES))?
+                .unwrap_or(default.close_after),
+            open_after: sources
+                .checked(&names::OPEN_AFTER, open_after.as_deref(), check::duration(WITHIN_MINUTES))?
+                .unwrap_or(default.open_after),
+            collect_every: sources
+                .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
+                .unwrap_or(default.collect_every),
+            namespace: default.namespace,
+            policy: default.policy,
+        };
+        if !keeper.capture && !keeper.restore {
+            return Err(Error::Conflict {
+                first: "--no-capture",
+                second: "--no-restore",
+                remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
+            });
+        }
+        let admin =
+            match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::admin_address)? {
+                Some(admin) => admin,
+                None => check::admin_address(ADMIN_ADDRESS).unwrap_or_default(),
+            };
+        let by_terminal = if around.terminal { Format::Text } else { Format::Json };
+        let log = LogConfig {
+            format: sources
+                .checked(&names::LOG_FORMAT, log_format.as_deref(), Format::parse)?
+                .unwrap_or(by_terminal),
+            filter: sources
+                .checked(&names::LOG_LEVEL, log_level.as_deref(), crate::log::Filter::parse)?
+                .unwrap_or_default(),
+            color: around.terminal && around.variable("NO_COLOR").is_none(),
+        };
+        Ok(Self { connect, namespace, admin, log, keeper, policy, honoured: sources.honoured })
+    }
+}
+
+/// The resync period: a duration, or the older operator's plain seconds.
+fn find_resync(sources: &mut Sources<'_>, typed: Option<&str>) -> Result<Option<Duration>, Error> {
+    let Some(given) = sources.find(&names::RESYNC, typed)? else { return Ok(None) };
+    let checked = if Some(given.key) == names::RESYNC.older {
+        check::seconds(&given.value, WITHIN_A_DAY)
+    } else {
+        check::duration(WITHIN_A_DAY)(&given.value)
+    };
+    checked.map(Some).map_err(|allowed| given.refuse(allowed))
+}
+
+/// The policy: from the file, from the older operator's prefix, or the default one.
+fn find_policy(sources: &mut Sources<'_>, typed: Option<&str>) -> Result<PolicySource, Error> {
+    let file = sources.find(&names::POLICY, typed)?;
+    let prefix = sources.find_older(names::LABEL_PREFIX)?;
+    match (file, prefix) {
+        (Some(file), None) => PolicySource::file(PathBuf::from(file.value))
+            .map_err(|source| Error::Policy { key: file.key, source }),
+        (None, Some(prefix)) => {
+            Policy::for_label_prefix(&prefix.value).map(PolicySource::fixed).map_err(Error::LabelPrefix)
+        }
+        (None, None) => Ok(PolicySource::fixed(Policy::default())),
+        (Some(file), Some(prefix)) => Err(Error::Conflict {
+            first: file.key,
+            second: prefix.key,
+            remedy: "a policy file says all of it; unset the variable and list the prefix under `labels`",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

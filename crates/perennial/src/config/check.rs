@@ -1,0 +1,94 @@
+//! What each value may be. A check gives the value, or says what is allowed.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+/// The longest name part of a label or annotation key, and the longest namespace.
+const LONGEST_NAME: usize = 63;
+
+/// Any text but none.
+pub(super) fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("any text that is not empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// A namespace: a DNS label.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if is_name(text, inner, |c| inner(c) || c == b'-') {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "1 to {LONGEST_NAME} lowercase letters, digits and dashes, beginning and ending with a letter or digit"
+    ))
+}
+
+/// An installation: the name part of an annotation key.
+pub(super) fn installation(text: &str) -> Result<String, String> {
+    let outer = |c: u8| c.is_ascii_alphanumeric();
+    if is_name(text, outer, |c| outer(c) || b"-_.".contains(&c)) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "1 to {LONGEST_NAME} letters, digits, dashes, underscores and dots, beginning and ending with a letter or digit"
+    ))
+}
+
+fn is_name(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let ends = bytes.first().zip(bytes.last());
+    bytes.len() <= LONGEST_NAME
+        && ends.is_some_and(|(first, last)| outer(*first) && outer(*last))
+        && bytes.iter().all(|c| inner(*c))
+}
+
+/// A duration such as `90s`, `5m` or `1h30m`, within a range.
+pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> {
+    move |text| {
+        text.parse::<SignedDuration>()
+            .ok()
+            .and_then(|duration| Duration::try_from(duration).ok())
+            .filter(|duration| range.contains(duration))
+            .ok_or_else(|| {
+                let (least, most) = (spoken(*range.start()), spoken(*range.end()));
+                format!("a duration from {least} to {most}, such as 90s, 5m or 1h30m")
+            })
+    }
+}
+
+/// Plain seconds, as an older operator had them, within a range.
+pub(super) fn seconds(text: &str, range: RangeInclusive<Duration>) -> Result<Duration, String> {
+    let duration = text.trim().parse().ok().map(Duration::from_secs);
+    duration
+        .filter(|duration| range.contains(duration))
+        .ok_or_else(|| format!("whole seconds from {} to {}", range.start().as_secs(), range.end().as_secs()))
+}
+
+/// A duration in the words it is typed with.
+fn spoken(duration: Duration) -> String {
+    SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{duration:?}"), |signed| format!("{signed:#}"))
+}
+
+/// How many nodes are worked on at once.
+pub(super) fn concurrency(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    number.filter(|number| (1..=1024).contains(number)).ok_or_else(|| "a number from 1 to 1024".to_owned())
+}
+
+/// An address to listen on; a port alone is every address; `off` is none.
+pub(super) fn admin_address(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    let everywhere = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    let address = match everywhere {
+        Some(port) => Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)),
+        None => text.parse().ok(),
+    };
+    let allowed =
+        "an IP address and port such as 127.0.0.1:8080 or [::1]:8080, :8080 for every address, or off";
+    address.map(Some).ok_or_else(|| allowed.to_owned())
+}
