@@ -1,1 +1,29 @@
-//! Real parts for tests.
+//! Real parts for tests, benchmarks and the demo: a control plane, a fleet, the keeper as a process.
+//!
+//! [`ControlPlane::start`] finds the binaries ([`Assets`]), makes a working folder and a certificate authority in
+//! it, and runs etcd and kube-apiserver as child processes until it is dropped. A test takes clients or
+//! kubeconfigs from it, runs the keeper against it as a [`KeeperProcess`], and waits for what must become true
+//! with [`eventually`].
+//!
+//! Nothing outlives its owner: children are killed and folders removed on drop, on panic, and when this process
+//! dies of whatever cause, SIGKILL included. Logs stay, and are named, when a test panics or a start fails.
+//! Linux only, since that is where the kernel makes this promise.
+
+mod assets;
+mod controlplane;
+mod endpoint;
+mod eventually;
+mod keeper_process;
+mod log;
+mod pki;
+mod port;
+mod process;
+mod server;
+mod workdir;
+
+pub use assets::Assets;
+pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
+pub use eventually::{eventually, eventually_eq};
+pub use keeper_process::{KeeperBuilder, KeeperProcess};
+pub use port::Port;
+pub use process::{Died, Launch, Process};

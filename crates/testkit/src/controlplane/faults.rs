@@ -1,0 +1,73 @@
+//! What may happen to a control plane: it is stopped, restarted, killed, frozen. Address and data stay.
+
+use std::time::Duration;
+
+use super::ControlPlane;
+
+const READY: Duration = Duration::from_mins(1);
+/// An API server that is asked to end waits for its watches, which do not end by themselves.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Process ids, for those who want to show or measure them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pids {
+    /// Of etcd, unless it is stopped.
+    pub etcd: Option<u32>,
+    /// Of the API server, unless it is stopped.
+    pub apiserver: Option<u32>,
+}
+
+impl ControlPlane {
+    /// Stops the API server and starts it again: with an empty watch cache, so old versions are gone for watches.
+    pub async fn restart_apiserver(&self) -> anyhow::Result<()> {
+        self.stop_apiserver().await?;
+        self.start_apiserver().await
+    }
+
+    /// Stops the API server.
+    pub async fn stop_apiserver(&self) -> anyhow::Result<()> {
+        self.apiserver.stop(GRACE).await.map(drop)
+    }
+
+    /// Kills the API server (SIGKILL).
+    pub async fn kill_apiserver(&self) -> anyhow::Result<()> {
+        self.apiserver.kill().await.map(drop)
+    }
+
+    /// Starts the API server where it was, and returns when it is ready.
+    pub async fn start_apiserver(&self) -> anyhow::Result<()> {
+        self.apiserver.start(READY).await
+    }
+
+    /// Freezes the API server: connections stay open, and nothing answers.
+    pub async fn pause_apiserver(&self) -> anyhow::Result<()> {
+        self.apiserver.pause().await
+    }
+
+    /// Lets the API server go on.
+    pub async fn resume_apiserver(&self) -> anyhow::Result<()> {
+        self.apiserver.resume().await
+    }
+
+    /// Stops etcd and starts it again. Returns when the API server is ready again, too.
+    pub async fn restart_etcd(&self) -> anyhow::Result<()> {
+        self.stop_etcd().await?;
+        self.start_etcd().await?;
+        self.apiserver.ready(READY).await
+    }
+
+    /// Stops etcd.
+    pub async fn stop_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.stop(GRACE).await.map(drop)
+    }
+
+    /// Starts etcd where it was, with what it had.
+    pub async fn start_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.start(READY).await
+    }
+
+    /// The process ids.
+    pub async fn pids(&self) -> Pids {
+        Pids { etcd: self.etcd.pid().await, apiserver: self.apiserver.pid().await }
+    }
+}
