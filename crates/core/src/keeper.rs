@@ -1,0 +1,46 @@
+//! The keeper's rules: a ledger [`Line`] goes in, a [`Plan`] comes out.
+//!
+//! `observe` folds what the watches say into lines, [`decide`] says what has to be done about one, `apply`
+//! does it and folds what came of it. Nothing is remembered elsewhere, so a plan may be dropped, repeated or
+//! carried out by somebody else at any point.
+//!
+//! | node | record | plan |
+//! | --- | --- | --- |
+//! | seen at a version not greater than the record's (within one uid: older) | any | [`Plan::Rest`]: this replica lags |
+//! | live U | none, no ends held | [`Plan::Save`] open(U); nothing kept: `Rest` |
+//! | live U | open(U), same kept | `Rest` |
+//! | live U | open(U), other kept | `Save`: the node is the authority while it lives |
+//! | live U, without its mark | closed(V), V ≠ U | [`Plan::Give`]: record to giving(U) |
+//! | live U, without its mark | giving(U) | [`Plan::Patch`]: add what is missing, and the mark |
+//! | live U, with its mark | giving(U) | it is open: `Save` if kept differs, otherwise after a few seconds |
+//! | live U2 | open(U1) or giving(U1) | end of U1 held: `Give` giving(U2) with it; not held: [`Plan::Prove`], then the same |
+//! | live U without its mark | none or open(U), older ends held | `Give` giving(U) with the older ends alone |
+//! | absent | open(U) or giving(U) | end held: [`Plan::Close`], after some seconds or when awaited; not held: read directly, `Prove`, `Close` |
+//! | absent | none or closed(U1), a newer end held | `Close` with it, merged where it bore no mark |
+//! | terminating | open(U), giving(U) with the mark, or none | `Save`; in any other state `Rest` until its end |
+//! | has waiting keys | any | they stay in `waiting` until identity matches: `Patch`; another machine: dropped, told |
+//! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
+//! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
+//! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
+//! | absent; somebody else removed the record | none | ends are dropped, `Rest` |
+//! | any | of a newer schema | `Rest`: never written, never given |
+//! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; otherwise `Rest` |
+//! | paused / to be forgotten | any | `Rest` / `Erase` |
+
+mod decide;
+mod fold;
+mod identity;
+pub mod line;
+pub mod mark;
+pub mod plan;
+pub mod prove;
+mod write;
+
+pub use decide::{Context, decide};
+pub use line::{Body, End, Kin, Line, Live, Provider, RecordSight, Seen, Sight};
+pub use mark::{Hand, Mark};
+pub use plan::{Erasure, Notice, Patch, Plan, Why, Write};
+pub use prove::{Answer, Proof, Verdict};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Whose word counts at an end.
+//!
+//! From open(U), U's end is the content. From giving(U) it is the content if U bore its mark; otherwise U
+//! never got its own back, and its end is merged into what was to be given, under the rules of a restore. So a
+//! bare newborn that dies at once never empties a record. Several ends are folded in order.
+
+use std::borrow::Cow;
+
+use super::line::End;
+use super::mark::Mark;
+use crate::kept::{Kept, Pairs, Taint};
+use crate::policy::{Policy, Rule, is_privileged};
+use crate::record::{Incarnation, Record, State, Unproved, Version, Waiting, WaitingKeys, all_labels};
+
+/// What is to be remembered, or given, after some ends.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Memory {
+    /// Whose end it is.
+    pub(super) incarnation: Incarnation,
+    /// The version of that end.
+    pub(super) version: Version,
+    /// What is kept. Privileged labels in it are `incarnation`'s own.
+    pub(super) kept: Kept,
+    /// Privileged labels of earlier machines.
+    pub(super) waiting: WaitingKeys,
+    /// The end that is in doubt.
+    pub(super) unproved: Option<Unproved>,
+}
+
+impl Memory {
+    /// What a record says before anything is folded into it.
+    pub(super) fn of(record: &Record, version: Version) -> Self {
+        Self {
+            incarnation: record.incarnation.clone(),
+            version,
+            kept: record.kept.clone(),
+            waiting: record.waiting.clone(),
+            unproved: record.unproved.clone(),
+        }
+    }
+
+    /// Folds one end whose content replaces what was remembered.
+    fn replace(&mut self, end: &End, kept: Kept) {
+        if end.mark == Mark::Full {
+            let provider = end.provider.as_deref();
+            self.waiting.retain(|_, waiting| waiting.provider_id.as_deref() != provider);
+        }
+        self.waiting.retain(|key, _| !kept.labels.contains_key(key));
+        self.kept = kept;
+        self.take_name(end);
+        self.unproved = None;
+    }
+
+    /// Folds one end that never got its own back: what it bore is laid over what was to be given to it.
+    fn merge(&mut self, end: &End, kept: &Kept, rule: &Rule) {
+        self.set_privileged_aside();
+        self.kept = merged(kept, &self.kept, rule);
+        self.take_name(end);
+        self.unproved = None;
+    }
+
+    fn take_name(&mut self, end: &End) {
+        let known = (self.incarnation.uid == end.uid).then(|| self.incarnation.provider_id.clone()).flatten();
+        self.incarnation = Incarnation { uid: end.uid, provider_id: end.provider.clone().or(known) };
+        self.version = end.version;
+    }
+
+    /// Moves privileged labels to those that wait for the identity of the machine that bore them.
+    pub(super) fn set_privileged_aside(&mut self) {
+        let provider_id = &self.incarnation.provider_id;
+        let waiting = &mut self.waiting;
+        self.kept.labels.retain(|key, value| {
+            if !is_privileged(key) {
+                return true;
+            }
+            let (value, provider_id) = (std::mem::take(value), provider_id.clone());
+            waiting.insert(key.clone(), Waiting { value, provider_id });
+            false
+        });
+    }
+
+    /// Every label remembered here.
+    pub(super) fn labels(&self) -> Cow<'_, Pairs> {
+        all_labels(&self.kept, &self.waiting)
+    }
+
+    /// Whether there is nothing to give.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// Folds the ends that no record holds yet into what the record says. `None` if there is neither.
+///
+/// `version` is the record's, as it counts in this history.
+pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Policy) -> Option<Memory> {
+    let mut memory = record.map(|(record, version)| Memory::of(record, version));
+    for end in ends {
+        let recorded = memory.as_ref().map(Memory::labels);
+        let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else { continue };
+        let kept = rule.keep(&end.content);
+        let Some(memory) = &mut memory else {
+            memory = Some(first(end, kept));
+            continue;
+        };
+        match record.map_or(Word::Later, |(record, version)| whose_word(record, version, end)) {
+            Word::None => {}
+            Word::Later if end.mark == Mark::None => memory.merge(end, &kept, rule),
+            Word::Content | Word::Later => memory.replace(end, kept),
+        }
+    }
+    memory
+}
+
+/// What an end means to a record.
+enum Word {
+    /// It is older than what the record says.
+    None,
+    /// It is the content.
+    Content,
+    /// It is a later life's: the content if it bore its mark, otherwise merged.
+    Later,
+}
+
+fn whose_word(record: &Record, version: Version, end: &End) -> Word {
+    if let Some(doubt) = record.unproved.as_ref().filter(|doubt| doubt.uid == end.uid) {
+        return if doubt.from == State::Open { Word::Content } else { Word::Later };
+    }
+    match record.state {
+        State::Open if end.uid == record.incarnation.uid => Word::Content,
+        State::Giving if end.uid == record.incarnation.uid => Word::Later,
+        State::Open | State::Giving | State::Closed if end.version > version => Word::Later,
+        State::Open | State::Giving | State::Closed => Word::None,
+    }
+}
+
+fn first(end: &End, kept: Kept) -> Memory {
+    Memory {
+        incarnation: Incarnation { uid: end.uid, provider_id: end.provider.clone() },
+        version: end.version,
+        kept,
+        waiting: WaitingKeys::new(),
+        unproved: None,
+    }
+}
+
+/// What a node that bears `onto` would bear after `from` was restored to it, as far as it is kept.
+pub(super) fn merged(onto: &Kept, from: &Kept, rule: &Rule) -> Kept {
+    let pairs = |onto: &Pairs, from: &Pairs, overwrites: &dyn Fn(&str) -> bool| {
+        let mut all = onto.clone();
+        for (key, value) in from {
+            if overwrites(key) || !all.contains_key(key) {
+                all.insert(key.clone(), value.clone());
+            }
+        }
+        all
+    };
+    let mut taints = onto.taints.clone();
+    for taint in missing_taints(&onto.taints, &from.taints, rule) {
+        taints.retain(|other| !other.same_slot(taint));
+        taints.push(taint.clone());
+    }
+    taints.sort();
+    Kept {
+        labels: pairs(&onto.labels, &from.labels, &|key| rule.overwrites_label(key)),
+        annotations: pairs(&onto.annotations, &from.annotations, &|key| rule.overwrites_annotation(key)),
+        taints,
+        unschedulable: onto.unschedulable || from.unschedulable,
+    }
+}
+
+/// The taints of `from` that `onto` lacks, or bears with another value where the rule overwrites.
+pub(super) fn missing_taints<'a>(onto: &[Taint], from: &'a [Taint], rule: &Rule) -> Vec<&'a Taint> {
+    let wanted = |taint: &&Taint| match onto.iter().find(|other| other.same_slot(taint)) {
+        None => true,
+        Some(other) => other.value != taint.value && rule.overwrites_taint(&taint.key),
+    };
+    from.iter().filter(wanted).collect()
+}

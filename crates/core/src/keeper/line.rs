@@ -1,0 +1,398 @@
+//! The ledger's line for one node name: what was observed against what is recorded.
+//!
+//! A line is folded forward by what the watches, reads and writes say, in whatever order they say it: every
+//! fold keeps the newer of two versions, so that an event that comes late, twice or out of order is harmless.
+
+use std::borrow::Cow;
+
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::mark::{Hand, Mark};
+use crate::kept::{Content, Digest, Pairs};
+use crate::policy::Policy;
+use crate::record::{Record, State, Summary, Version};
+
+/// How long after its creation a node may still learn its `providerID` from a cloud controller.
+const YOUTH: SignedDuration = SignedDuration::from_mins(15);
+
+/// One node name in the ledger.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// What is known of the node now.
+    pub sight: Sight,
+    /// Ends that this replica saw or proved and no record holds yet, oldest first.
+    pub ends: Vec<End>,
+    /// What is known of its record.
+    pub record: RecordSight,
+    /// An incarnation that no record names vanished unseen after this version.
+    pub vanished: Option<(Uuid, Version)>,
+    /// The incarnation whose end was looked for in history, in vain.
+    pub lost: Option<Uuid>,
+    /// Under `identity: machine`, the newest record of the same machine under another name.
+    pub kin: Option<Box<Kin>>,
+    /// Somebody waits for this record to be closed.
+    pub awaited: bool,
+    /// There are more absent records than the policy's cap, and this is one of the oldest.
+    pub over_cap: bool,
+    /// Kept state and record sequence that were compared, in full and under different policies, and agree.
+    pub agreed: Option<(Digest, u64)>,
+}
+
+/// What is known of a Node now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Sight {
+    /// The first list is not complete.
+    #[default]
+    Unlisted,
+    /// A completed list did not have it. That alone counts for nothing: it must be read directly.
+    Missing,
+    /// It is gone: its deletion was seen, or a direct read did not find it.
+    Absent {
+        /// The version at which it was known to be gone.
+        at: Version,
+        /// When it was last read directly.
+        looked: Option<Timestamp>,
+    },
+    /// It is there.
+    Live(Box<Live>),
+}
+
+/// A living incarnation, as last seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// `metadata.uid`.
+    pub uid: Uuid,
+    /// `metadata.resourceVersion`.
+    pub version: Version,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// It has a `deletionTimestamp`.
+    pub terminating: bool,
+    /// Whether it bears its mark. Sticky: a mark that was seen on this uid stays seen.
+    pub mark: Mark,
+    /// What a person asked for by annotation.
+    pub hand: Hand,
+    /// Digest of what the policy keeps of it.
+    pub digest: Digest,
+    /// The policy keeps nothing of it.
+    pub bare: bool,
+    /// The policy keeps something of it that is bound to the machine.
+    pub wants_identity: bool,
+    /// `spec.providerID`.
+    pub provider: Provider,
+    /// Everything it bears; dropped while the line is at rest.
+    pub content: Option<Content>,
+}
+
+/// What is known of a node's `spec.providerID`, which a metadata watch does not carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Provider {
+    /// Not read yet.
+    #[default]
+    Unread,
+    /// Read; `None` where it is not set.
+    Read(Option<String>),
+}
+
+impl Provider {
+    /// The id, where it is read and set.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Read(Some(id)) => Some(id),
+            Self::Read(None) | Self::Unread => None,
+        }
+    }
+}
+
+/// The last version of an incarnation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Whose end.
+    pub uid: Uuid,
+    /// The version of the deletion.
+    pub version: Version,
+    /// What it bore at the last.
+    pub content: Content,
+    /// Whether it bore its mark.
+    pub mark: Mark,
+    /// What a person asked for by annotation.
+    pub hand: Hand,
+    /// `spec.providerID`, where it was known.
+    pub provider: Option<String>,
+    /// When this replica learned of it.
+    pub seen_at: Timestamp,
+}
+
+/// What is known of a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RecordSight {
+    /// The first list of records is not complete.
+    #[default]
+    Unlisted,
+    /// There is none.
+    None,
+    /// There is one.
+    Seen(Box<Seen>),
+}
+
+/// A record as last seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The ConfigMap's uid.
+    pub uid: Uuid,
+    /// The ConfigMap's resourceVersion.
+    pub version: Version,
+    /// It was written in another history (an etcd restored, another cluster): its Node version means nothing.
+    pub foreign: bool,
+    /// What is known of its content.
+    pub body: Body,
+}
+
+/// What is known of a record's content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Metadata alone.
+    Summary(Summary),
+    /// All of it.
+    Whole(Box<Record>),
+    /// Somebody else edited it: it must be read whole and judged.
+    Unread {
+        /// The incarnation its annotations name.
+        hint: Option<Uuid>,
+    },
+    /// It is not a record.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+        /// The incarnation its annotations name.
+        hint: Option<Uuid>,
+        /// Its bytes were copied aside.
+        aside: bool,
+    },
+    /// Written by a newer binary.
+    Newer,
+}
+
+impl Seen {
+    /// The summary, where there is one; its version is 0 for a record of another history.
+    #[must_use]
+    pub fn summary(&self) -> Option<Summary> {
+        let mut summary = match &self.body {
+            Body::Summary(summary) => *summary,
+            Body::Whole(record) => record.summary(),
+            Body::Unread { .. } | Body::Unreadable { .. } | Body::Newer => return None,
+        };
+        if self.foreign {
+            summary.version = 0;
+        }
+        Some(summary)
+    }
+}
+
+/// The record of the same machine under another name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kin {
+    /// Its node is gone but its end is not recorded yet.
+    Open,
+    /// This is its end.
+    Closed(Box<Record>),
+}
+
+impl Line {
+    /// The living incarnation, if there is one.
+    #[must_use]
+    pub fn live(&self) -> Option<&Live> {
+        match &self.sight {
+            Sight::Live(live) => Some(live),
+            Sight::Unlisted | Sight::Missing | Sight::Absent { .. } => None,
+        }
+    }
+
+    /// The record, if there is one.
+    #[must_use]
+    pub fn seen(&self) -> Option<&Seen> {
+        match &self.record {
+            RecordSight::Seen(seen) => Some(seen),
+            RecordSight::Unlisted | RecordSight::None => None,
+        }
+    }
+
+    /// The labels of the record, where its content is at hand.
+    fn recorded_labels(&self) -> Option<Cow<'_, Pairs>> {
+        match &self.seen()?.body {
+            Body::Whole(record) => Some(record.labels()),
+            _ => None,
+        }
+    }
+
+    /// The greatest Node version this line has seen.
+    #[must_use]
+    fn version(&self) -> Version {
+        match &self.sight {
+            Sight::Unlisted | Sight::Missing => 0,
+            Sight::Absent { at, .. } => *at,
+            Sight::Live(live) => live.version,
+        }
+    }
+
+    /// Folds a version of the node. Returns false for one that is not newer than what is known.
+    pub fn node_seen(&mut self, mut seen: Live, policy: &Policy, now: Timestamp) -> bool {
+        // A direct read may repeat the version that is known, to fetch what was dropped or was never sent.
+        let again = self.live().is_some_and(|known| known.uid == seen.uid && known.version == seen.version);
+        if seen.version <= self.version() && !again {
+            return false;
+        }
+        match self.live() {
+            Some(before) if before.uid == seen.uid => {
+                seen.mark = seen.mark.max(before.mark);
+                // A young node without a providerID may have got one with this very version: ask again.
+                let ask = before.provider == Provider::Read(None) && seen.is_young(now) && !again;
+                if seen.provider == Provider::Unread && !ask {
+                    seen.provider = before.provider.clone();
+                }
+            }
+            _ => self.vanish(),
+        }
+        seen.judge(policy, self.recorded_labels().as_deref());
+        self.sight = Sight::Live(Box::new(seen));
+        self.forget_ends();
+        true
+    }
+
+    /// A completed list did not have the node.
+    pub fn node_missing(&mut self) {
+        self.vanish();
+        if !matches!(self.sight, Sight::Absent { .. }) {
+            self.sight = Sight::Missing;
+        }
+    }
+
+    /// The living incarnation is no more, and its end was not seen. Where a record names it, the record is
+    /// where its proof starts; otherwise what this replica saw of it is.
+    fn vanish(&mut self) {
+        if let Some(live) = self.live().filter(|live| !live.bare && self.seen().is_none()) {
+            self.vanished = Some((live.uid, live.version));
+        }
+    }
+
+    /// A direct, consistent read at `at` did not find the node.
+    pub fn node_absent(&mut self, at: Version, now: Timestamp) {
+        if at >= self.version() {
+            self.vanish();
+            self.sight = Sight::Absent { at, looked: Some(now) };
+        }
+    }
+
+    /// Folds an end, seen or proved. It is held even when a newer incarnation is known already.
+    pub fn node_ended(&mut self, mut end: End) {
+        if let Some(live) = self.live().filter(|live| live.uid == end.uid) {
+            end.mark = end.mark.max(live.mark);
+            end.provider = end.provider.or_else(|| live.provider.id().map(str::to_owned));
+        }
+        if end.version > self.version() {
+            let looked = None;
+            self.sight = Sight::Absent { at: end.version, looked };
+        }
+        self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
+        if !self.ends.iter().any(|held| held.uid == end.uid) {
+            self.ends.push(end);
+            self.ends.sort_by_key(|end| end.version);
+        }
+        self.forget_ends();
+    }
+
+    /// Folds a version of the record. Returns false for one that is not newer than what is known.
+    pub fn record_seen(&mut self, seen: Seen) -> bool {
+        if self.seen().is_some_and(|known| known.version > seen.version) {
+            return false;
+        }
+        // The echo of a write, or of a read, must not replace the content by its summary.
+        if let Some(known) = self.seen().filter(|known| known.version == seen.version)
+            && matches!(seen.body, Body::Summary(_) | Body::Unread { .. })
+            && !matches!(known.body, Body::Unread { .. })
+        {
+            return false;
+        }
+        self.record = RecordSight::Seen(Box::new(seen));
+        self.vanished = None;
+        self.forget_ends();
+        true
+    }
+
+    /// The record is gone, as of `version`.
+    pub fn record_removed(&mut self, version: Version) {
+        if self.seen().is_some_and(|known| known.version > version) {
+            return;
+        }
+        self.record = RecordSight::None;
+        // Somebody who removes the record of a node that is away forgets that node.
+        if !matches!(self.sight, Sight::Live(_)) {
+            self.ends.clear();
+        }
+    }
+
+    /// Lets go of what is held in full only while the line is pending: node and record agree.
+    pub fn settle(&mut self) {
+        let summary = self.seen().and_then(Seen::summary);
+        self.agreed = match (self.live(), summary) {
+            (Some(live), Some(record)) if live.digest != record.digest => {
+                Some((live.digest, record.sequence))
+            }
+            _ => None,
+        };
+        if let Sight::Live(live) = &mut self.sight {
+            live.content = None;
+        }
+        if let RecordSight::Seen(seen) = &mut self.record
+            && let Body::Whole(record) = &seen.body
+            && record.state == State::Open
+        {
+            seen.body = Body::Summary(record.summary());
+        }
+        self.awaited = false;
+        self.kin = None;
+    }
+
+    /// Lets go of the ends that a record holds: it is closed with it or later, or names a later incarnation
+    /// whose mark was seen.
+    fn forget_ends(&mut self) {
+        let Some(record) = self.seen().and_then(Seen::summary) else { return };
+        let marked = |uid, mark| uid == record.uid && mark != Mark::None;
+        let got_its_own = record.given
+            || self.live().is_some_and(|live| marked(live.uid, live.mark))
+            || self.ends.iter().any(|end| marked(end.uid, end.mark));
+        self.ends.retain(|end| match record.state {
+            State::Closed => {
+                let held = end.version <= record.version || end.uid == record.uid && !record.unproved;
+                !held
+            }
+            State::Open | State::Giving => {
+                let held = got_its_own && end.uid != record.uid && end.version <= record.version;
+                !held
+            }
+        });
+        if self.lost.is_some_and(|uid| uid != record.uid) {
+            self.lost = None;
+        }
+    }
+}
+
+impl Live {
+    /// Whether a cloud controller may still be about to set its `providerID`.
+    #[must_use]
+    pub fn is_young(&self, now: Timestamp) -> bool {
+        now.duration_since(self.created) < YOUTH
+    }
+
+    /// Works out what the policy keeps of it, beside what is recorded.
+    pub fn judge(&mut self, policy: &Policy, recorded: Option<&Pairs>) {
+        let Some(content) = &self.content else { return };
+        let rule = policy.rule_for(&content.labels, recorded);
+        let kept = rule.map(|rule| rule.keep(content)).unwrap_or_default();
+        self.digest = kept.digest();
+        self.bare = kept.is_empty();
+        self.wants_identity = rule.is_some_and(|rule| rule.needs_identity(&kept.labels));
+    }
+}

@@ -1,0 +1,201 @@
+//! Builds the records and patches that a plan asks for.
+
+use jiff::Timestamp;
+
+use super::decide::Context;
+use super::fold::{Memory, missing_taints};
+use super::identity::{Likeness, keys_like};
+use super::line::{Line, Live};
+use super::mark::Mark;
+use super::plan::{Patch, Write};
+use crate::kept::{Content, Kept, Pairs};
+use crate::policy::Rule;
+use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
+
+/// The record that follows `before`, which remembers what it replaces.
+fn next(before: Option<&Record>, record: Record) -> Write {
+    let mut record = record;
+    let mut churned = false;
+    if let Some(before) = before {
+        record.sequence = before.sequence + 1;
+        record.previous.clone_from(&before.previous);
+        if before.kept != record.kept {
+            churned = before.previous.iter().any(|previous| previous.kept == record.kept);
+            if !before.kept.is_empty() {
+                record.previous.insert(
+                    0,
+                    Previous {
+                        incarnation: before.incarnation.clone(),
+                        kept: before.kept.clone(),
+                        captured_at: before.captured_at,
+                    },
+                );
+                record.previous.truncate(PREVIOUS);
+            }
+        }
+    }
+    Write { record: Box::new(record), notice: None, braked: false, churned }
+}
+
+/// open(U): what the living node bears.
+pub(super) fn save(node: &str, before: Option<&Record>, live: &Live, kept: Kept, cx: &Context<'_>) -> Write {
+    let names_it = before.filter(|before| before.incarnation.uid == live.uid);
+    let remembered = names_it.and_then(|before| before.incarnation.provider_id.clone());
+    let mut waiting = names_it.map(|before| before.waiting.clone()).unwrap_or_default();
+    waiting.retain(|key, _| !live.content.as_ref().is_some_and(|content| content.labels.contains_key(key)));
+    next(
+        before,
+        Record {
+            schema: SCHEMA,
+            node: node.to_owned(),
+            state: State::Open,
+            incarnation: Incarnation {
+                uid: live.uid,
+                provider_id: live.provider.id().map(str::to_owned).or(remembered),
+            },
+            version: live.version,
+            kept,
+            waiting,
+            previous: Vec::new(),
+            captured_at: cx.now,
+            deleted_at: None,
+            sequence: 1,
+            policy: cx.policy.digest(),
+            unproved: None,
+            given: live.mark != Mark::None || names_it.is_some_and(|before| before.given),
+            paused: live.hand.pause == Some(true),
+        },
+    )
+}
+
+/// closed(U): an end.
+pub(super) fn close(
+    line: &Line,
+    node: &str,
+    before: Option<&Record>,
+    memory: Memory,
+    cx: &Context<'_>,
+) -> Write {
+    let Memory { incarnation, version, kept, waiting, unproved } = memory;
+    let ended = line.ends.iter().find(|end| end.uid == incarnation.uid).map(|end| end.seen_at);
+    next(
+        before,
+        Record {
+            schema: SCHEMA,
+            node: node.to_owned(),
+            state: State::Closed,
+            incarnation,
+            version,
+            kept,
+            waiting,
+            previous: Vec::new(),
+            captured_at: cx.now,
+            deleted_at: Some(ended.unwrap_or(cx.now)),
+            sequence: 1,
+            policy: cx.policy.digest(),
+            unproved,
+            given: false,
+            paused: before.is_some_and(|before| before.paused),
+        },
+    )
+}
+
+/// giving(U): what is remembered is about to be given to the living node.
+pub(super) fn give(
+    node: &str,
+    before: Option<&Record>,
+    mut memory: Memory,
+    live: &Live,
+    cx: &Context<'_>,
+) -> Write {
+    memory.set_privileged_aside();
+    let Memory { incarnation: _, version: _, kept, waiting, unproved } = memory;
+    next(
+        before,
+        Record {
+            schema: SCHEMA,
+            node: node.to_owned(),
+            state: State::Giving,
+            incarnation: Incarnation { uid: live.uid, provider_id: live.provider.id().map(str::to_owned) },
+            version: live.version,
+            kept,
+            waiting,
+            previous: Vec::new(),
+            captured_at: cx.now,
+            deleted_at: None,
+            sequence: 1,
+            policy: cx.policy.digest(),
+            unproved,
+            given: false,
+            paused: false,
+        },
+    )
+}
+
+/// What the living node lacks of what is being given to it, and the mark.
+pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule) -> Patch {
+    let Content { labels, annotations, taints, unschedulable } = content;
+    let kept = &record.kept;
+    let lacking = |has: &Pairs, from: &Pairs, keeps: &dyn Fn(&str) -> bool, over: &dyn Fn(&str) -> bool| {
+        let wanted = |key: &str, value: &str| match has.get(key) {
+            None => keeps(key),
+            Some(now) => now != value && keeps(key) && over(key),
+        };
+        from.iter().filter(|(key, value)| wanted(key, value)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    let mut patch = Patch {
+        uid: live.uid,
+        version: live.version,
+        labels: lacking(labels, &kept.labels, &|key| rule.keeps_label(key), &|key| {
+            rule.overwrites_label(key)
+        }),
+        annotations: lacking(annotations, &kept.annotations, &|key| rule.keeps_annotation(key), &|key| {
+            rule.overwrites_annotation(key)
+        }),
+        taints: missing_taints(taints, &kept.taints, rule)
+            .into_iter()
+            .filter(|taint| rule.keeps_taint(&taint.key))
+            .cloned()
+            .collect(),
+        cordon: kept.unschedulable && rule.keeps_cordon() && !unschedulable,
+        mark: Mark::Given,
+        withheld: record.waiting.len(),
+    };
+    add_waiting(&mut patch, &record.waiting, live, content, rule);
+    patch
+}
+
+/// The privileged labels that may be given now that the machine is known.
+pub(super) fn patch_waiting(record: &Record, live: &Live, content: &Content, rule: &Rule) -> Patch {
+    let mut patch = Patch {
+        uid: live.uid,
+        version: live.version,
+        labels: Pairs::new(),
+        annotations: Pairs::new(),
+        taints: Vec::new(),
+        cordon: false,
+        mark: Mark::Given,
+        withheld: record.waiting.len(),
+    };
+    add_waiting(&mut patch, &record.waiting, live, content, rule);
+    patch
+}
+
+fn add_waiting(patch: &mut Patch, waiting: &WaitingKeys, live: &Live, content: &Content, rule: &Rule) {
+    let same = keys_like(waiting, rule, live, Likeness::Same);
+    patch.withheld -= same.len();
+    if !same.is_empty() {
+        patch.mark = Mark::Full;
+    }
+    for (key, waiting) in same {
+        let missing = !content.labels.contains_key(&key);
+        if rule.keeps_label(&key) && (missing || rule.overwrites_label(&key)) {
+            patch.labels.insert(key, waiting.value);
+        }
+    }
+}
+
+/// When a write should count as captured, for the delays that `decide` waits out.
+pub(super) fn due(since: Timestamp, after: jiff::SignedDuration) -> Timestamp {
+    since.checked_add(after).unwrap_or(Timestamp::MAX)
+}
