@@ -47,8 +47,11 @@ impl ControlPlane {
     /// Puts an older state in the place of the present one, under the same address: what an administrator does
     /// after a disaster. Returns when both servers are ready again.
     pub async fn restore_etcd(&self, snapshot: &Snapshot) -> anyhow::Result<()> {
-        self.apiserver.kill().await?;
-        self.etcd.kill().await?;
+        for server in [&self.apiserver, &self.etcd] {
+            if server.pid().await.is_some() {
+                server.kill().await?;
+            }
+        }
         fs::remove_dir_all(self.data())?;
         copy_folder(&snapshot.folder, &self.data()).context("copying the snapshot")?;
         self.start_both().await
