@@ -1,7 +1,11 @@
-//! `perennial`: see `--help`. Everything is in the library; only here does an error lose its type.
+//! `perennial`: see `--help`. Everything is in the library.
 
 use std::process::ExitCode;
 
-fn main() -> anyhow::Result<ExitCode> {
-    Ok(perennial::run(perennial::Args::from_command_line())?)
+fn main() -> ExitCode {
+    perennial::run(perennial::Args::from_command_line()).unwrap_or_else(|error| {
+        eprintln!("error: {}", perennial::log::chain(&error));
+        // As clap does for a command line it cannot read.
+        ExitCode::from(2)
+    })
 }

@@ -18,7 +18,7 @@ use crate::{log, metrics};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration is refused.
-    #[error("cannot start: {0}")]
+    #[error(transparent)]
     Config(#[from] config::Error),
     /// The log cannot be set up.
     #[error(transparent)]

@@ -102,7 +102,8 @@ async fn a_client_that_never_finishes_its_request_is_let_go() {
     let admin = start().await;
     let started = tokio::time::Instant::now();
     admin.send(b"GET /livez HTTP/1.1\r\nhost:").await;
-    assert!(started.elapsed() <= std::time::Duration::from_secs(30), "{:?}", started.elapsed());
+    let waited = started.elapsed().as_secs();
+    assert!((5..30).contains(&waited), "{waited} s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,7 @@ fn row(arg: &clap::Arg) -> String {
     let flag = std::iter::once(setting.flag).chain(value.iter().map(clap::builder::Str::as_str));
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let help = help.replace(&format!("[env: {}]", setting.variables()), "");
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|").replace('<', "&lt;");
+    let help = help.trim().replace('|', "\\|").replace("\n\n", "<br>");
     let variables = setting.older.map_or_else(String::new, |older| format!(", `{older}`"));
     format!("| `{}` | `{}`{variables} | {help} |\n", flag.collect::<Vec<_>>().join(" "), setting.env)
 }

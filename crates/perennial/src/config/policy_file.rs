@@ -108,7 +108,12 @@ impl PolicySource {
             match outcome {
                 Ok(policy) => {
                     info!(path = %file.path.display(), "the changed policy is in force");
-                    sender.send_replace(Arc::new(policy));
+                    sender.send_if_modified(|in_force| {
+                        // Comments and spaces make other bytes, but no other policy.
+                        let differs = **in_force != policy;
+                        *in_force = Arc::new(policy);
+                        differs
+                    });
                 }
                 Err(error) => {
                     warn!(%error, "the changed policy is refused; the one before it stays in force");
