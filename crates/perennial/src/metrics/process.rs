@@ -30,26 +30,31 @@ impl Collector for Process {
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?)
         };
         let bytes = Some(&Unit::Bytes);
-        gauge("process_resident_memory", "Memory in use", bytes, kilobytes(&status, "VmRSS"))?;
-        gauge("process_virtual_memory", "Address space in use", bytes, kilobytes(&status, "VmSize"))?;
-        gauge("process_threads", "Threads of the process", None, field(&status, "Threads").and_then(number))?;
-        gauge("process_open_fds", "Open file descriptors", None, open_files())?;
+        gauge("process_resident_memory", "Memory in use.", bytes, kilobytes(&status, "VmRSS"))?;
+        gauge("process_virtual_memory", "Address space in use.", bytes, kilobytes(&status, "VmSize"))?;
+        gauge(
+            "process_threads",
+            "Threads of the process.",
+            None,
+            field(&status, "Threads").and_then(number),
+        )?;
+        gauge("process_open_fds", "Open file descriptors.", None, open_files())?;
         gauge(
             "process_max_fds",
-            "Most open file descriptors allowed",
+            "Most open file descriptors allowed.",
             None,
             most_files(&read("/proc/self/limits")),
         )?;
         gauge(
             "process_start_time",
-            "When the process started, since the epoch",
+            "When the process started, since the epoch.",
             Some(&Unit::Seconds),
             times.started,
         )?;
         if let Some(cpu) = times.cpu {
             ConstCounter::new(cpu).encode(encoder.encode_descriptor(
                 "process_cpu",
-                "CPU time used, by user and system",
+                "CPU time used, by user and system.",
                 Some(&Unit::Seconds),
                 MetricType::Counter,
             )?)?;
