@@ -1,7 +1,7 @@
 //! What is kept of which node, and how it is given back.
 //!
 //! ```text
-//! YAML ──serde──> raw (as typed) ──check──> Policy: rules, retention, cap, brake
+//! YAML ──read──> raw (as typed) ──check──> Policy: rules, retention, cap, brake
 //!                                              │
 //! a node's labels, live and recorded ──rule_for┴─> Rule ──keep──> Kept
 //! ```
@@ -85,11 +85,16 @@ impl Policy {
         if yaml.len() > MAX_BYTES {
             return Err(PolicyError::TooLarge { bytes: yaml.len(), limit: MAX_BYTES });
         }
-        let options = serde_saphyr::options! { with_snippet: false };
-        let raw: Option<RawPolicy> = serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
-            PolicyError::Shape { line: error.location().map(|at| at.line()), message: error.to_string() }
-        })?;
-        check::check(raw.unwrap_or_default())
+        // Strict booleans: a label `n` or `yes` is text, as in YAML 1.2, not the truth value of YAML 1.1.
+        let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+        let tree: serde_json::Value =
+            serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
+                let message = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
+                PolicyError::Yaml { line: error.location().map(|at| at.line()), message }
+            })?;
+        let mut problems = Vec::new();
+        let raw = raw::read(&tree, &mut problems);
+        check::check(raw, problems)
     }
 
     /// The policy of an older operator's `PERSIST_LABEL_PREFIX`: all labels that start with one of these
@@ -113,10 +118,9 @@ impl Policy {
         }
         let include = prefixes.iter().map(|prefix| format!("{}*", globset::escape(prefix))).collect();
         let labels = RawFilter { include: Some(include), ..RawFilter::default() };
-        let rule =
-            RawRule { name: Some("label-prefix".to_owned()), labels: Some(labels), ..RawRule::default() };
-        check::check(RawPolicy { rules: Some(vec![rule]), ..RawPolicy::default() }).map_err(|error| {
-            match error {
+        let rule = RawRule { name: Some("label-prefix".to_owned()), labels, ..RawRule::default() };
+        check::check(RawPolicy { rules: Some(vec![rule]), ..RawPolicy::default() }, Vec::new()).map_err(
+            |error| match error {
                 PolicyError::Values(problems) => PolicyError::Values(
                     problems
                         .into_iter()
@@ -124,8 +128,8 @@ impl Policy {
                         .collect(),
                 ),
                 other => other,
-            }
-        })
+            },
+        )
     }
 
     fn new(
@@ -200,7 +204,7 @@ impl Policy {
 impl Default for Policy {
     /// One rule for all nodes: all labels but those that others assert again, no annotations, taints or cordon.
     fn default() -> Self {
-        check::check(RawPolicy::default()).expect("the defaults are allowed, as every test shows")
+        check::check(RawPolicy::default(), Vec::new()).expect("the defaults are allowed, as every test shows")
     }
 }
 

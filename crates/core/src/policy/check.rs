@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 use super::defaults::{self, Builtin};
 use super::error::{PolicyError, Problem};
 use super::patterns::{self, Patterns};
-use super::raw::{RawBrake, RawFilter, RawMerge, RawPolicy, RawPrivileged, RawRule, RawShare, RawTaints};
+use super::raw::{RawBrake, RawFilter, RawMerge, RawPolicy, RawRule};
 use super::rule::{Filter, Identity, Rule};
 use super::selector::{self, Selector};
 use super::syntax::is_name;
@@ -19,10 +19,10 @@ const MAX_PATTERNS: usize = 1000;
 /// Longer is no retention but a slip, and far more would leave the range of timestamps.
 const MAX_DURATION: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 
-/// Checks everything; the error holds every problem found.
-pub(super) fn check(raw: RawPolicy) -> Result<Policy, PolicyError> {
+/// Checks all values. The error holds every problem found, after those that reading has noted already.
+pub(super) fn check(raw: RawPolicy, noted: Vec<Problem>) -> Result<Policy, PolicyError> {
     let RawPolicy { rules, retention, empty_retention, max_absent, brake, narrow } = raw;
-    let mut check = Check::default();
+    let mut check = Check { problems: noted, patterns: 0 };
     let rules = check.rules(rules);
     let retention = check.duration("retention", retention, defaults::RETENTION);
     let empty_retention = check.duration("emptyRetention", empty_retention, defaults::EMPTY_RETENTION);
@@ -41,7 +41,6 @@ pub(super) fn check(raw: RawPolicy) -> Result<Policy, PolicyError> {
 }
 
 /// Where a problem is found, the value goes on as its default, and the problem decides in the end.
-#[derive(Default)]
 struct Check {
     problems: Vec<Problem>,
     patterns: usize,
@@ -55,10 +54,18 @@ impl Check {
     fn rules(&mut self, raw: Option<Vec<RawRule>>) -> Vec<Rule> {
         let raw = raw.unwrap_or_else(|| vec![RawRule { name: Some("default".into()), ..RawRule::default() }]);
         if raw.is_empty() {
-            self.refuse("rules", "[]", "nothing would be kept; leave `rules` out for the defaults");
+            self.refuse(
+                "rules",
+                "[]",
+                "must not be empty, for nothing would be kept; leave `rules` out for the defaults",
+            );
         }
         if raw.len() > MAX_RULES {
-            self.refuse("rules", format!("{} rules", raw.len()), format!("at most {MAX_RULES} rules"));
+            self.refuse(
+                "rules",
+                format!("{} rules", raw.len()),
+                format!("must be at most {MAX_RULES} rules"),
+            );
             return Vec::new();
         }
         let rules: Vec<Rule> =
@@ -67,18 +74,28 @@ impl Check {
         self.reachable(&rules);
         if self.patterns > MAX_PATTERNS {
             let found = format!("{} patterns", self.patterns);
-            self.refuse("rules", found, format!("at most {MAX_PATTERNS} patterns in all rules together"));
+            self.refuse(
+                "rules",
+                found,
+                format!("must be at most {MAX_PATTERNS} patterns in all rules together"),
+            );
         }
         rules
     }
 
     fn rule(&mut self, index: usize, raw: RawRule) -> Rule {
-        let RawRule { name, selector, labels, annotations, taints, cordon, merge, identity, privileged } =
-            raw;
+        let RawRule {
+            name,
+            selector,
+            labels,
+            annotations,
+            taints,
+            cordon,
+            merge,
+            identity,
+            privileged_without_provider,
+        } = raw;
         let path = format!("rules[{index}]");
-        let RawPrivileged { without_provider_id } = privileged.unwrap_or_default();
-        let RawTaints { include, exclude } = taints.unwrap_or_default();
-        let taints = RawFilter { include, exclude, exclude_defaults: None };
         Rule {
             name: self.name(index, name),
             selector: self.selector(&path, selector),
@@ -89,7 +106,7 @@ impl Check {
                 &[],
                 &defaults::ANNOTATIONS,
             ),
-            taints: self.filter(&format!("{path}.taints"), Some(taints), &[], &defaults::TAINTS),
+            taints: self.filter(&format!("{path}.taints"), taints, &[], &defaults::TAINTS),
             cordon: cordon.unwrap_or(false),
             overwrite: self.merge(&path, merge),
             identity: self.word(
@@ -97,14 +114,15 @@ impl Check {
                 identity.as_deref(),
                 &[Identity::Name, Identity::Provider, Identity::Machine].map(|word| (word.as_str(), word)),
             ),
-            privileged_without_provider: without_provider_id.unwrap_or(false),
+            privileged_without_provider: privileged_without_provider.unwrap_or(false),
         }
     }
 
     fn name(&mut self, index: usize, name: Option<String>) -> String {
         let name = name.unwrap_or_else(|| format!("rule-{}", index + 1));
         if !is_name(&name) {
-            let allowed = "1 to 63 letters, digits, `-`, `_`, `.`, with a letter or digit at both ends";
+            let allowed =
+                "must be 1 to 63 letters, digits, `-`, `_`, `.`, with a letter or digit at both ends";
             self.refuse(format!("rules[{index}].name"), &name, allowed);
         }
         name
@@ -122,8 +140,8 @@ impl Check {
         })
     }
 
-    fn filter(&mut self, path: &str, raw: Option<RawFilter>, default: &[&str], builtin: &Builtin) -> Filter {
-        let RawFilter { include, exclude, exclude_defaults } = raw.unwrap_or_default();
+    fn filter(&mut self, path: &str, raw: RawFilter, default: &[&str], builtin: &Builtin) -> Filter {
+        let RawFilter { include, exclude, exclude_defaults } = raw;
         let include = include.unwrap_or_else(|| default.iter().map(|&glob| glob.to_owned()).collect());
         for (index, glob) in include.iter().enumerate() {
             if patterns::is_plain(glob) && builtin.never.matches(glob) {
@@ -177,7 +195,7 @@ impl Check {
                 self.refuse(
                     path,
                     size,
-                    format!("too large together ({error}); use fewer or simpler patterns"),
+                    format!("are too large together ({error}); use fewer or simpler patterns"),
                 );
                 Patterns::default()
             },
@@ -189,7 +207,7 @@ impl Check {
         for (index, rule) in rules.iter().enumerate() {
             let before = *first.entry(rule.name.as_str()).or_insert(index);
             if before != index {
-                let allowed = format!("a name of its own; rules[{before}] has this one");
+                let allowed = format!("must be a name of its own; rules[{before}] has this one");
                 self.refuse(format!("rules[{index}].name"), &rule.name, allowed);
             }
         }
@@ -212,7 +230,7 @@ impl Check {
                 && !broken(index)
             {
                 let allowed = format!(
-                    "never reached: rules[{shadow}] ({:?}) already matches all its nodes and the first match wins; \
+                    "is never reached: rules[{shadow}] ({:?}) already matches all its nodes and the first match wins; \
                      put it before that rule, or remove it",
                     rules[shadow].name
                 );
@@ -221,28 +239,26 @@ impl Check {
         }
     }
 
-    fn brake(&mut self, raw: Option<RawBrake>) -> Brake {
-        let RawBrake { at_least, share } = raw.unwrap_or_default();
+    fn brake(&mut self, raw: RawBrake) -> Brake {
+        let RawBrake { at_least, share } = raw;
         let at_least = self.whole("brake.atLeast", at_least, 0, defaults::BRAKE_AT_LEAST);
-        let share = match share {
-            None => defaults::BRAKE_SHARE,
-            Some(RawShare::Number(number)) => self.share(Some(number), number.to_string()),
-            Some(RawShare::Text(text)) => {
-                let number = match text.trim().strip_suffix('%') {
-                    Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
-                    None => text.trim().parse(),
-                };
-                self.share(number.ok(), text)
-            }
-        };
+        let share = share.map_or(defaults::BRAKE_SHARE, |text| self.share(text));
         Brake { at_least, share }
     }
 
-    fn share(&mut self, number: Option<f64>, text: String) -> f64 {
+    fn share(&mut self, text: String) -> f64 {
+        let number = match text.trim().strip_suffix('%') {
+            Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
+            None => text.trim().parse(),
+        };
         match number {
-            Some(number) if (0.0..=1.0).contains(&number) => number,
+            Ok(number) if (0.0..=1.0).contains(&number) => number,
             _ => {
-                self.refuse("brake.share", text, "a number from 0 to 1, or a percentage from 0% to 100%");
+                self.refuse(
+                    "brake.share",
+                    text,
+                    "must be a number from 0 to 1, or a percentage from 0% to 100%",
+                );
                 defaults::BRAKE_SHARE
             }
         }
@@ -256,7 +272,7 @@ impl Check {
             Some(duration) if duration.is_positive() && duration <= MAX_DURATION => duration,
             _ => {
                 let allowed =
-                    "a duration greater than zero, such as 30d, 12h, 90s or 1h30m, of at most 36500d";
+                    "must be a duration greater than zero, such as 30d, 12h, 90s or 1h30m, of at most 36500d";
                 self.refuse(path, text, allowed);
                 default
             }
@@ -270,7 +286,11 @@ impl Check {
         match T::try_from(number) {
             Ok(fitting) if (least..=MOST).contains(&number) => fitting,
             _ => {
-                self.refuse(path, number.to_string(), format!("a whole number from {least} to {MOST}"));
+                self.refuse(
+                    path,
+                    number.to_string(),
+                    format!("must be a whole number from {least} to {MOST}"),
+                );
                 default
             }
         }
@@ -283,7 +303,7 @@ impl Check {
             return *value;
         }
         let known = words.iter().map(|(known, _)| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-        self.refuse(path, word, format!("one of {known}"));
+        self.refuse(path, word, format!("must be one of {known}"));
         default
     }
 }

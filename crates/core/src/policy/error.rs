@@ -13,15 +13,15 @@ pub enum PolicyError {
         /// The size allowed.
         limit: usize,
     },
-    /// Not YAML, or not of the shape of a policy: an unknown key, a wrong type.
-    #[error("the policy cannot be read: {message}")]
-    Shape {
+    /// Not YAML.
+    #[error("the policy is not valid YAML: {message}")]
+    Yaml {
         /// Where, counted from 1, if the parser knows.
         line: Option<u64>,
         /// What the parser says, with line and column.
         message: String,
     },
-    /// Well formed, with values that are not allowed: all of them.
+    /// YAML, with keys, types or values that are not allowed: all of them.
     #[error("the policy has {}", list(.0))]
     Values(Vec<Problem>),
 }
@@ -32,7 +32,7 @@ impl PolicyError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "policy_too_large",
-            Self::Shape { .. } => "policy_shape",
+            Self::Yaml { .. } => "policy_yaml",
             Self::Values(_) => "policy_values",
         }
     }
@@ -42,7 +42,7 @@ impl PolicyError {
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Values(problems) => problems,
-            Self::TooLarge { .. } | Self::Shape { .. } => &[],
+            Self::TooLarge { .. } | Self::Yaml { .. } => &[],
         }
     }
 }
@@ -54,7 +54,7 @@ pub struct Problem {
     pub path: String,
     /// The value as written.
     pub value: String,
-    /// What is wrong with it, and what is allowed.
+    /// What is wrong with it and what is allowed, to be read after the value: `must be a list`.
     pub allowed: String,
 }
 
@@ -65,8 +65,8 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, value, allowed } = self;
         match value.char_indices().nth(SHOWN) {
-            None => write!(f, "{path}: {value:?}: {allowed}"),
-            Some((end, _)) => write!(f, "{path}: {:?}…: {allowed}", &value[..end]),
+            None => write!(f, "{path}: {value:?} {allowed}"),
+            Some((end, _)) => write!(f, "{path}: {:?}… {allowed}", &value[..end]),
         }
     }
 }

@@ -165,3 +165,122 @@ fn checked_value(value: &str, term: &str) -> Result<String, String> {
         Err(format!("term {term:?}: {value:?} is no label value"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pairs(text: &str) -> Pairs {
+        let pair = |pair: &str| pair.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        text.split_whitespace().filter_map(pair).collect()
+    }
+
+    #[test]
+    fn a_selector_matches_as_it_does_for_kubectl() {
+        for (selector, labels, expected) in [
+            ("", "", true),
+            ("  ", "pool=gpu", true),
+            ("pool=gpu", "pool=gpu", true),
+            ("pool==gpu", "pool=gpu", true),
+            ("pool = gpu", "pool=gpu", true),
+            ("pool=gpu", "pool=cpu", false),
+            ("pool=gpu", "", false),
+            ("pool=", "pool=", true),
+            ("pool=", "", false),
+            ("pool!=gpu", "pool=gpu", false),
+            ("pool!=gpu", "pool=cpu", true),
+            ("pool!=gpu", "", true),
+            ("pool in (gpu, cpu)", "pool=cpu", true),
+            ("pool in (gpu,cpu)", "pool=ssd", false),
+            ("pool in (gpu)", "", false),
+            ("pool notin (gpu,cpu)", "pool=cpu", false),
+            ("pool notin (gpu,cpu)", "pool=ssd", true),
+            ("pool notin(gpu)", "", true),
+            ("pool", "pool=", true),
+            ("pool", "", false),
+            ("!pool", "pool=gpu", false),
+            ("! pool", "", true),
+            ("pool=gpu,tier!=test", "pool=gpu tier=prod", true),
+            ("pool=gpu,tier!=test", "pool=gpu tier=test", false),
+            ("pool in (gpu,cpu),tier", "pool=cpu tier=x", true),
+            ("example.com/pool=gpu", "example.com/pool=gpu", true),
+            ("in in (in)", "in=in", true),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            assert_eq!(parsed.matches(&pairs(labels), None), expected, "{selector:?} on {labels:?}");
+        }
+    }
+
+    #[test]
+    fn recorded_labels_count_where_the_node_lacks_the_key_and_live_ones_win() {
+        let recorded = pairs("pool=gpu");
+        for (selector, live, expected) in [
+            ("pool=gpu", "", true),
+            ("pool=gpu", "pool=cpu", false),
+            ("pool=cpu", "pool=cpu", true),
+            ("!pool", "", false),
+            ("pool!=gpu", "", false),
+            ("pool,tier", "tier=x", true),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            assert_eq!(parsed.matches(&pairs(live), Some(&recorded)), expected, "{selector:?} on {live:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_selector_is_refused_with_what_is_wrong() {
+        for (selector, said) in [
+            (",", "empty term"),
+            ("a,,b", "empty term"),
+            ("a,", "empty term"),
+            ("=a", "no label key"),
+            ("!", "no label key"),
+            ("!=a", "no label key"),
+            ("a b", "neither"),
+            ("a in", "parentheses"),
+            ("a in b", "parentheses"),
+            ("a in (b", "parentheses"),
+            ("a in ()", "empty value"),
+            ("a in (b,)", "empty value"),
+            ("a notin b)", "parentheses"),
+            ("a>1", "not supported"),
+            ("a=b=c", "no label value"),
+            ("a=b c", "no label value"),
+            ("a/b/c", "no label key"),
+            ("(a)", "no label key"),
+            ("größe=1", "no label key"),
+        ] {
+            let error = Selector::parse(selector).unwrap_err();
+            assert!(error.contains(said), "{selector:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn selectors_that_mean_the_same_are_equal() {
+        for (one, other) in [
+            ("a=b", "a in (b)"),
+            ("a!=b", "a notin ( b )"),
+            ("a,b", "b , a"),
+            ("a in (x,y)", "a in (y,x,x)"),
+            ("a,a", "a"),
+        ] {
+            assert_eq!(Selector::parse(one), Selector::parse(other), "{one} and {other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in "\\PC*") {
+            let _ = Selector::parse(&text);
+        }
+
+        #[test]
+        fn what_is_read_reads_the_same_from_its_own_text(text in "[ab!=,() inot]{0,24}") {
+            if let Ok(selector) = Selector::parse(&text) {
+                prop_assert_eq!(Selector::parse(&selector.to_string()), Ok(selector));
+            }
+        }
+    }
+}
