@@ -13,17 +13,21 @@ mod assets;
 mod controlplane;
 mod endpoint;
 mod eventually;
+mod fleet;
 mod keeper_process;
 mod log;
 mod pki;
 mod port;
 mod process;
+#[cfg(test)]
+mod send;
 mod server;
 mod workdir;
 
 pub use assets::Assets;
 pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
 pub use eventually::{eventually, eventually_eq};
+pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};
 pub use keeper_process::{KeeperBuilder, KeeperProcess};
 pub use port::Port;
 pub use process::{Died, Launch, Process};
