@@ -164,6 +164,12 @@ impl Policy {
         self.rules.iter().any(|rule| rule.keeps_cordon() || rule.keeps_taints())
     }
 
+    /// Whether some rule finds a machine's record under another name.
+    #[must_use]
+    pub fn finds_by_machine(&self) -> bool {
+        self.rules.iter().any(|rule| rule.identity() == Identity::Machine)
+    }
+
     /// Whether some rule keeps annotations.
     #[must_use]
     pub fn keeps_annotations(&self) -> bool {

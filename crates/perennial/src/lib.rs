@@ -14,6 +14,7 @@ pub mod admin;
 pub mod args;
 pub mod client;
 pub mod config;
+pub mod keeper;
 pub mod log;
 pub mod metrics;
 mod run;

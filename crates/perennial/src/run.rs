@@ -12,7 +12,7 @@ use crate::args::{Args, Command};
 use crate::client;
 use crate::config::{self, Config, PolicyMetrics, Surroundings};
 use crate::shutdown::{self, Ended};
-use crate::{log, metrics};
+use crate::{keeper, log, metrics};
 
 /// Why `perennial` cannot start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -103,40 +103,5 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     match shutdown::until_ended(work, stop, signals).await {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
-    }
-}
-
-/// Stands in for the keeper until it is there.
-mod keeper {
-    use std::sync::Arc;
-
-    use prometheus_client::registry::Registry;
-    use tokio_util::sync::CancellationToken;
-
-    use crate::admin::ReadyHandle;
-    use crate::config::KeeperConfig;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("no keeper")]
-    pub struct Error;
-
-    pub(super) struct Metrics;
-
-    impl Metrics {
-        pub(super) fn register(_: &mut Registry) -> Self {
-            Self
-        }
-    }
-
-    pub(super) async fn run(
-        _client: kube::Client,
-        _config: KeeperConfig,
-        _metrics: Arc<Metrics>,
-        ready: ReadyHandle,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        ready.mark();
-        stop.cancelled().await;
-        Ok(())
     }
 }

@@ -1,0 +1,551 @@
+//! The keeper: remembers what nodes bear, and gives it back.
+//!
+//! ```text
+//!              observe (reads)            decide (pure)              apply (writes)
+//! Node watch ─┐
+//!             ├─> Ledger ── pending ──> core::keeper::decide ──> Plan ──> record write / Node patch / proof ─┐
+//! Record watch┘      ^────────────────────────── what was written or found ──────────────────────────────┘
+//! ```
+//! One task owns the ledger and folds events and outcomes into it, one after the other; plans are carried out
+//! beside it, a bounded number at once and one a node. Nothing here has to be remembered over a restart.
+
+mod api;
+mod apply;
+mod backoff;
+mod brake;
+mod error;
+mod events;
+mod ledger;
+mod metrics;
+mod object;
+mod prove;
+mod report;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use perennial_core::keeper::{Body, Context, RecordSight, Sight};
+use perennial_core::policy::Policy;
+use perennial_core::record::State;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, info, warn};
+
+use crate::admin::ReadyHandle;
+use crate::config::KeeperConfig;
+use api::Api;
+use apply::{Apply, Doubt, Outcome};
+use backoff::backoff;
+use brake::Brake;
+use error::ApiError;
+use events::teller;
+use ledger::{Ledger, Looked, Name};
+use object::{NodeObject, RecordObject};
+use report::Report;
+use stream::{Event, Target, follow};
+
+pub use metrics::{Kind, Metrics};
+
+/// How many events may wait to be folded.
+const WAITING: usize = 1024;
+/// How long a permission that is missing, or a brake that is on, is left alone.
+const SLOWLY: SignedDuration = SignedDuration::from_secs(60);
+/// How long a drain may take.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why the keeper ended, though nobody asked it to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A part of it ended; that is a bug.
+    #[error("a watch ended without a word")]
+    WatchEnded,
+}
+
+/// Keeps until `stop`: then it finishes what is under way, records the ends it holds, and returns.
+pub async fn run(
+    client: kube::Client,
+    config: KeeperConfig,
+    metrics: Arc<Metrics>,
+    ready: ReadyHandle,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let api = Api::new(client, metrics.clone(), &config.namespace, &config.installation);
+    let (teller, post) = teller(api.clone(), metrics.clone());
+    let _post = AbortOnDropHandle::new(tokio::spawn(post));
+    let report = Report { metrics: metrics.clone(), teller };
+    let policy = config.policy.borrow().clone();
+    let streams = Streams::start(&api, &policy, &metrics);
+    let mut keeper = Keeper {
+        config,
+        policy,
+        api,
+        metrics,
+        report,
+        ready,
+        ledger: Ledger::default(),
+        streams,
+        work: JoinSet::new(),
+        brake: Arc::default(),
+        records: 0,
+        synced: false,
+    };
+    keeper.keep(&stop).await?;
+    keeper.drain().await;
+    Ok(())
+}
+
+/// The watches, and what they say.
+struct Streams {
+    nodes: Receiver<Event<NodeObject>>,
+    records: Receiver<Event<RecordObject>>,
+    _following: [AbortOnDropHandle<()>; 2],
+}
+
+impl Streams {
+    fn start(api: &Api, policy: &Policy, metrics: &Arc<Metrics>) -> Self {
+        let (to_nodes, nodes) = channel(WAITING);
+        let (to_records, records) = channel(WAITING);
+        let target = Target { what: "nodes", resource: api.nodes().clone(), whole: policy.needs_spec() };
+        let following_nodes = tokio::spawn(follow(api.clone(), target, to_nodes, metrics.clone()));
+        let target = Target { what: "records", resource: api.records().clone(), whole: false };
+        let following_records = tokio::spawn(follow(api.clone(), target, to_records, metrics.clone()));
+        let following = [following_nodes, following_records].map(AbortOnDropHandle::new);
+        Self { nodes, records, _following: following }
+    }
+}
+
+struct Keeper {
+    config: KeeperConfig,
+    policy: Arc<Policy>,
+    api: Api,
+    metrics: Arc<Metrics>,
+    report: Report,
+    ready: ReadyHandle,
+    ledger: Ledger,
+    streams: Streams,
+    work: JoinSet<(Name, Outcome)>,
+    brake: Arc<Brake>,
+    /// How many records there are, as of the last count.
+    records: usize,
+    /// Both lists are complete, and what follows from that was done.
+    synced: bool,
+}
+
+impl Keeper {
+    async fn keep(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        let mut resync = every(self.config.resync);
+        let mut collect = every(self.config.collect_every);
+        let mut policies = self.config.policy.clone();
+        let mut policy_followed = true;
+        loop {
+            let timer = self.until_timer();
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                event = self.streams.nodes.recv() => self.node_event(event.ok_or(Error::WatchEnded)?),
+                event = self.streams.records.recv() => self.record_event(event.ok_or(Error::WatchEnded)?),
+                Some(done) = self.work.join_next() => self.folded(done),
+                () = tokio::time::sleep_until(timer) => self.timers(),
+                _ = resync.tick() => self.resync().await,
+                _ = collect.tick() => self.collect(),
+                changed = policies.changed(), if policy_followed => match changed {
+                    Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
+                    Err(_) => policy_followed = false,
+                },
+            }
+            self.sync().await;
+            self.dispatch();
+        }
+    }
+
+    /// Finishes what is under way and records the ends held here, so that nobody has to prove them.
+    async fn drain(&mut self) {
+        for name in self.ledger.names() {
+            let entry = self.ledger.entry_mut(&name);
+            if !entry.line.ends.is_empty() {
+                entry.line.awaited = true;
+                self.look(&name);
+            }
+        }
+        self.dispatch();
+        let deadline = Instant::now() + DRAIN;
+        while !(self.work.is_empty() && self.ledger.is_idle()) {
+            match tokio::time::timeout_at(deadline, self.work.join_next()).await {
+                Ok(Some(done)) => self.folded(done),
+                Ok(None) => {}
+                Err(_) => {
+                    warn!(unfinished = self.work.len(), "the drain took too long");
+                    return;
+                }
+            }
+            self.dispatch();
+        }
+    }
+
+    fn context<'a>(config: &KeeperConfig, policy: &'a Policy) -> Context<'a> {
+        Context {
+            policy,
+            now: Timestamp::now(),
+            capture: config.capture,
+            restore: config.restore,
+            close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
+            open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
+        }
+    }
+
+    fn look(&mut self, name: &Name) {
+        let cx = Self::context(&self.config, &self.policy);
+        if let Looked::Skipped(why) = self.ledger.look(name, &cx) {
+            self.report.skipped(name, self.ledger.entry(name), why);
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        self.ledger.index_machines(self.policy.finds_by_machine());
+        for name in self.ledger.names() {
+            self.look(&name);
+        }
+    }
+
+    fn node_event(&mut self, event: Event<NodeObject>) {
+        let now = Timestamp::now();
+        let installation = self.config.installation.as_str();
+        match event {
+            Event::Listing => self.ledger.nodes_listing(),
+            Event::Applied(node) => {
+                if let Some(name) = self.ledger.node_applied(node, installation, &self.policy, now) {
+                    self.look(&name);
+                }
+            }
+            Event::Deleted(node) => {
+                let name = self.ledger.node_deleted(node, installation, &self.policy, now);
+                self.look(&name);
+            }
+            Event::Listed(version) => {
+                debug!(version, "nodes are listed");
+                self.ledger.nodes_listed();
+                self.synced = false;
+            }
+            Event::OtherHistory => self.begin_anew(),
+        }
+    }
+
+    fn record_event(&mut self, event: Event<RecordObject>) {
+        match event {
+            Event::Listing => self.ledger.records_listing(),
+            Event::Applied(object) => {
+                if let Some(name) = self.ledger.record_applied(&object) {
+                    self.look(&name);
+                }
+            }
+            Event::Deleted(object) => {
+                if let Some(name) = self.ledger.record_deleted(&object) {
+                    self.look(&name);
+                }
+            }
+            Event::Listed(version) => {
+                debug!(version, "records are listed");
+                self.ledger.records_listed();
+                self.synced = false;
+            }
+            Event::OtherHistory => self.begin_anew(),
+        }
+    }
+
+    /// Another history: nothing that was seen before counts.
+    fn begin_anew(&mut self) {
+        warn!("versions run backwards (etcd restored?): everything is listed anew");
+        self.metrics.histories.inc();
+        self.restart();
+    }
+
+    /// Lists everything anew.
+    fn restart(&mut self) {
+        self.ready.unmark();
+        self.work.abort_all();
+        while self.work.try_join_next().is_some() {}
+        self.work = JoinSet::new();
+        self.ledger.reset();
+        self.synced = false;
+        self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
+    }
+
+    fn change_policy(&mut self, policy: Arc<Policy>) {
+        info!(digest = %policy.digest(), "the policy changed: everything is looked at anew");
+        self.policy = policy;
+        self.restart();
+    }
+
+    /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
+    async fn sync(&mut self) {
+        if self.synced || !self.ledger.is_synced() {
+            return;
+        }
+        self.synced = true;
+        self.judge_histories().await;
+        self.fetch_closed().await;
+        self.look_at_all();
+        self.count_records();
+        info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
+        self.ready.mark();
+    }
+
+    /// Closed records are what restores are made of: their contents are kept at hand.
+    async fn fetch_closed(&mut self) {
+        let mut next = None;
+        loop {
+            let page = match self.api.closed_records(next).await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.metrics.error(error.kind());
+                    debug!(%error, "cannot fetch the closed records: they are read one by one");
+                    return;
+                }
+            };
+            for object in &page.items {
+                if let Some(name) = object.node().map(Name::from) {
+                    self.ledger.record_read(&name, Some(object));
+                }
+            }
+            next = page.metadata.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn judge_histories(&mut self) {
+        match self.api.head(self.api.nodes()).await {
+            Ok(head) => {
+                let foreign = self.ledger.judge_histories(head);
+                if !foreign.is_empty() {
+                    warn!(
+                        records = foreign.len(),
+                        "records were written in another history: their versions do not count"
+                    );
+                }
+                for name in foreign {
+                    self.look(&name);
+                }
+            }
+            Err(error) => {
+                self.metrics.error(error.kind());
+                debug!(%error, "cannot compare histories now");
+            }
+        }
+    }
+
+    /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
+    async fn resync(&mut self) {
+        if !self.synced {
+            return;
+        }
+        self.judge_histories().await;
+        self.look_at_all();
+        let counts = self.ledger.counts();
+        debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
+    }
+
+    fn count_records(&mut self) {
+        let unreadable = |body: &Body| matches!(body, Body::Unreadable { .. } | Body::Newer);
+        self.records = self.ledger.records().count();
+        let broken = self.ledger.records().filter(|(_, seen)| unreadable(&seen.body)).count();
+        self.metrics.records.set(count(self.records));
+        self.metrics.unreadable.set(count(broken));
+    }
+
+    /// Marks what lies beyond the cap, and looks at whatever may be due for removal.
+    fn collect(&mut self) {
+        if !self.synced {
+            return;
+        }
+        self.count_records();
+        let mut closed = Vec::new();
+        let mut empty = Vec::new();
+        for (name, seen) in self.ledger.records() {
+            let Some(summary) = seen.summary() else { continue };
+            if summary.state == State::Closed {
+                closed.push((summary.since, name.clone()));
+            } else if summary.empty {
+                empty.push(name.clone());
+            }
+        }
+        self.metrics.absent.set(count(closed.len()));
+        closed.sort();
+        let over = closed.len().saturating_sub(self.policy.max_absent());
+        for (place, (_, name)) in closed.iter().enumerate() {
+            self.ledger.entry_mut(name).line.over_cap = place < over;
+        }
+        for name in closed.into_iter().map(|(_, name)| name).chain(empty) {
+            self.look(&name);
+        }
+    }
+
+    fn until_timer(&self) -> Instant {
+        let far = Duration::from_hours(1);
+        let wait = self
+            .ledger
+            .next_timer()
+            .map_or(far, |at| Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default());
+        Instant::now() + wait.min(far)
+    }
+
+    fn timers(&mut self) {
+        for name in self.ledger.due(Timestamp::now()) {
+            self.look(&name);
+        }
+    }
+
+    /// Starts work while there is any and room for it.
+    fn dispatch(&mut self) {
+        while self.work.len() < self.config.concurrency {
+            let cx = Self::context(&self.config, &self.policy);
+            let Some((name, plan)) = self.ledger.next(&cx) else { break };
+            let seen = self.ledger.entry(&name).and_then(|entry| entry.seen()).cloned();
+            let apply = Apply {
+                api: self.api.clone(),
+                brake: self.brake.clone(),
+                policy: self.policy.clone(),
+                dry_run: self.config.dry_run,
+                records: self.records,
+            };
+            self.work.spawn(async move {
+                let outcome = apply.carry_out(&name, plan, seen).await;
+                (name, outcome)
+            });
+        }
+        self.gauges();
+    }
+
+    fn gauges(&self) {
+        let counts = self.ledger.counts();
+        self.metrics.nodes.set(count(counts.nodes));
+        self.metrics.nodes_current.set(count(counts.current));
+        self.metrics.pending.set(count(counts.pending));
+        self.metrics.inflight.set(count(self.work.len()));
+        #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
+        let share = if counts.nodes == 0 { 1.0 } else { counts.current as f64 / counts.nodes as f64 };
+        self.metrics.current_ratio.set(share);
+    }
+
+    fn folded(&mut self, done: Result<(Name, Outcome), tokio::task::JoinError>) {
+        match done {
+            Ok((name, outcome)) => self.fold(&name, outcome),
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => {
+                // Its line stays busy for ever otherwise; listing anew is safe, and a panic is a bug to see.
+                tracing::error!(error = %error, "work panicked: everything is listed anew");
+                self.metrics.error("panic");
+                self.restart();
+            }
+        }
+    }
+
+    /// Folds what came of a plan into its line, and looks at it again.
+    fn fold(&mut self, name: &Name, outcome: Outcome) {
+        let now = Timestamp::now();
+        self.ledger.done(name);
+        if !matches!(outcome, Outcome::Failed(..) | Outcome::Braked) {
+            self.ledger.succeeded(name);
+        }
+        match outcome {
+            Outcome::Node(Ok(node)) => {
+                self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
+            }
+            Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
+            Outcome::Record(object) => {
+                self.ledger.record_read(name, object.as_ref());
+                self.report.unreadable(name, self.ledger.entry_mut(name));
+            }
+            Outcome::Proved(end) => {
+                self.metrics.proof("proved");
+                debug!(node = %name, uid = %end.uid, version = end.version, "proved an end from history");
+                self.ledger.entry_mut(name).line.node_ended(end);
+            }
+            Outcome::Lost(uid) => {
+                self.metrics.proof("lost");
+                self.ledger.entry_mut(name).line.lost = Some(uid);
+            }
+            Outcome::Wrote(object, write, transition) => {
+                self.report.wrote(name, &write, transition);
+                self.ledger.record_read(name, Some(&object));
+            }
+            Outcome::Patched(node, patch) => {
+                self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
+                let live = self.ledger.entry(name).and_then(|entry| entry.line.live());
+                self.report.patched(name, &patch, live, now);
+            }
+            Outcome::SetAside => {
+                if let RecordSight::Seen(seen) = &mut self.ledger.entry_mut(name).line.record
+                    && let Body::Unreadable { aside, .. } = &mut seen.body
+                {
+                    *aside = true;
+                }
+            }
+            Outcome::Erased(why) => {
+                self.metrics.erase(why.as_str());
+                if why.is_braked() {
+                    self.metrics.brake.set(0);
+                }
+                info!(node = %name, why = why.as_str(), "erased the record");
+                self.ledger.record_read(name, None);
+            }
+            Outcome::Braked => {
+                self.metrics.brake.set(1);
+                self.ledger.put_off(name, now + SLOWLY);
+            }
+            Outcome::TooLarge(bytes) => {
+                self.report.too_large(name, bytes);
+                self.ledger.hold(name);
+            }
+            Outcome::WouldHave(what) => {
+                info!(node = %name, plan = what, "dry run: this would be done");
+                self.ledger.hold(name);
+            }
+            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
+        }
+        self.look(name);
+    }
+
+    /// Puts a line off after a failure, and has whatever is in doubt read again.
+    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
+        self.metrics.error(error.kind());
+        let entry = self.ledger.entry_mut(name);
+        match (doubt, &mut entry.line.record, &mut entry.line.sight) {
+            (Doubt::Record, RecordSight::Seen(seen), _) => {
+                seen.body = Body::Unread { hint: seen.summary().map(|summary| summary.uid) };
+            }
+            (Doubt::Node, _, Sight::Live(live)) => live.content = None,
+            _ => {}
+        }
+        let wait = match error {
+            ApiError::Forbidden(_) => {
+                self.metrics.forbidden.tell(error);
+                SLOWLY
+            }
+            ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(SLOWLY),
+            _ => SignedDuration::try_from(backoff(entry.failures + 1)).unwrap_or(SLOWLY),
+        };
+        match error {
+            ApiError::Forbidden(_) => {}
+            _ if entry.failures == 4 => warn!(node = %name, %error, "still failing, still trying"),
+            _ => debug!(node = %name, %error, wait = %wait, "failed, trying again"),
+        }
+        self.ledger.put_off(name, now + wait);
+    }
+}
+
+/// A tick that does not come at once, and is not made up for when it was missed.
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut interval = tokio::time::interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,261 @@
+//! Every call the keeper makes, each with its precondition and its deadline.
+
+use std::time::{Duration, Instant};
+
+use http::Request;
+use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
+use kube::core::request::Request as Resource;
+use perennial_core::keeper::{Patch, Seen};
+use perennial_core::record::{DATA_KEY, Record, Version, record_name};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::metrics::Metrics;
+use super::object::{List, NodeObject, RecordObject};
+
+/// How long one ordinary call may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Page size of lists that are read in pages.
+const PAGE: u32 = 500;
+/// The label that carries a record's state.
+pub(crate) const STATE_LABEL: &str = "perennial.dev/state";
+
+/// The API server, as the keeper uses it.
+#[derive(Clone)]
+pub(crate) struct Api {
+    client: kube::Client,
+    metrics: std::sync::Arc<Metrics>,
+    namespace: String,
+    installation: String,
+    nodes: Resource,
+    records: Resource,
+}
+
+impl Api {
+    pub(crate) fn new(
+        client: kube::Client,
+        metrics: std::sync::Arc<Metrics>,
+        namespace: &str,
+        installation: &str,
+    ) -> Self {
+        Self {
+            client,
+            metrics,
+            namespace: namespace.to_owned(),
+            installation: installation.to_owned(),
+            nodes: Resource::new("/api/v1/nodes"),
+            records: Resource::new(format!("/api/v1/namespaces/{namespace}/configmaps")),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    pub(crate) fn nodes(&self) -> &Resource {
+        &self.nodes
+    }
+
+    pub(crate) fn records(&self) -> &Resource {
+        &self.records
+    }
+
+    pub(crate) fn installation(&self) -> &str {
+        &self.installation
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, ApiError> {
+        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let started = Instant::now();
+        let answer = tokio::time::timeout(DEADLINE, self.client.request(request)).await;
+        self.metrics.requests.observe(started.elapsed().as_secs_f64());
+        match answer {
+            Ok(answer) => answer.map_err(ApiError::from),
+            Err(_) => Err(ApiError::Timeout),
+        }
+    }
+
+    /// The version that a consistent list of one object bears: where history stands now.
+    pub(crate) async fn head(&self, resource: &Resource) -> Result<Version, ApiError> {
+        let list: List<serde::de::IgnoredAny> =
+            self.call(resource.list_metadata(&ListParams::default().limit(1))).await?;
+        Ok(list.metadata.resource_version)
+    }
+
+    /// Reads a Node by name, consistently: the Node, or the version at which there was none.
+    pub(crate) async fn read_node(&self, name: &str) -> Result<Result<NodeObject, Version>, ApiError> {
+        let list: List<NodeObject> = self.call(self.nodes.list(&by_name(name))).await?;
+        let version = list.metadata.resource_version;
+        Ok(list.items.into_iter().find(|node| node.metadata.name == name).ok_or(version))
+    }
+
+    /// Reads a Node as it was at a version of the past.
+    pub(crate) async fn read_node_at(
+        &self,
+        name: &str,
+        version: Version,
+        whole: bool,
+    ) -> Result<Option<NodeObject>, ApiError> {
+        let params = ListParams {
+            resource_version: Some(version.to_string()),
+            version_match: Some(VersionMatch::Exact),
+            ..by_name(name)
+        };
+        let request = if whole { self.nodes.list(&params) } else { self.nodes.list_metadata(&params) };
+        let list: List<NodeObject> = self.call(request).await?;
+        Ok(list.items.into_iter().find(|node| node.metadata.name == name))
+    }
+
+    /// Patches a Node, if it is still the incarnation and the version that was decided on.
+    pub(crate) async fn patch_node(&self, name: &str, patch: &Patch) -> Result<NodeObject, ApiError> {
+        let mut annotations = patch.annotations.clone();
+        annotations.extend(patch.mark.annotation(&self.installation, patch.uid));
+        let mut body = json!({
+            "metadata": {
+                "uid": patch.uid,
+                "resourceVersion": patch.version.to_string(),
+                "annotations": annotations,
+            },
+        });
+        if !patch.labels.is_empty() {
+            body["metadata"]["labels"] = json!(patch.labels);
+        }
+        if patch.cordon {
+            body["spec"]["unschedulable"] = json!(true);
+        }
+        if !patch.taints.is_empty() {
+            body["spec"]["taints"] = json!(self.taints_with(name, patch).await?);
+        }
+        let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
+        self.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await
+    }
+
+    /// The node's taints as they are, to the letter, with those to add. A merge patch replaces the list, so
+    /// what others put there (and when) has to be in it; the patch's version makes that exact.
+    async fn taints_with(&self, name: &str, patch: &Patch) -> Result<Vec<Value>, ApiError> {
+        let list: List<Value> = self.call(self.nodes.list(&by_name(name))).await?;
+        let node = list.items.into_iter().next().ok_or(ApiError::NotFound)?;
+        if node["metadata"]["resourceVersion"] != json!(patch.version.to_string()) {
+            return Err(ApiError::Conflict("the node changed".to_owned()));
+        }
+        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        for taint in &patch.taints {
+            let same = |other: &Value| other["key"] == taint.key && other["effect"] == taint.effect;
+            taints.retain(|other| !same(other));
+            taints.push(json!(taint));
+        }
+        Ok(taints)
+    }
+
+    /// Reads a record whole; `None` if there is none.
+    pub(crate) async fn read_record(&self, node: &str) -> Result<Option<RecordObject>, ApiError> {
+        self.read_config_map(&record_name(node)).await
+    }
+
+    /// Reads any ConfigMap of the keeper's namespace.
+    pub(crate) async fn read_config_map<T: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
+        match self.call(self.records.get(name, &kube::api::GetParams::default())).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ApiError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a record over the one that was seen, or where there was none.
+    pub(crate) async fn write_record(
+        &self,
+        record: &Record,
+        over: Option<(Uuid, Version)>,
+    ) -> Result<RecordObject, ApiError> {
+        let name = record_name(&record.node);
+        let mut body = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": {
+                    "app.kubernetes.io/managed-by": "perennial",
+                    STATE_LABEL: record.state.as_str(),
+                },
+                "annotations": record.annotations(),
+            },
+            "data": { DATA_KEY: record.to_json() },
+        });
+        if let Some((uid, version)) = over {
+            body["metadata"]["uid"] = json!(uid);
+            body["metadata"]["resourceVersion"] = json!(version.to_string());
+        }
+        self.write_config_map(&name, &body, over.is_some()).await
+    }
+
+    /// Creates a ConfigMap, or replaces one whose version is in the body.
+    pub(crate) async fn write_config_map<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        body: &Value,
+        replace: bool,
+    ) -> Result<T, ApiError> {
+        let params = PostParams { field_manager: Some("perennial".to_owned()), ..PostParams::default() };
+        let bytes = body.to_string().into_bytes();
+        let request = if replace {
+            self.records.replace(name, &params, bytes)
+        } else {
+            self.records.create(&params, bytes)
+        };
+        self.call(request).await
+    }
+
+    /// Removes a record, if it is still the one that was seen.
+    pub(crate) async fn erase_record(&self, node: &str, seen: &Seen) -> Result<(), ApiError> {
+        let preconditions = Preconditions {
+            uid: Some(seen.uid.to_string()),
+            resource_version: Some(seen.version.to_string()),
+        };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let _: serde::de::IgnoredAny = self.call(self.records.delete(&record_name(node), &params)).await?;
+        Ok(())
+    }
+
+    /// One page of the closed records, with their content.
+    pub(crate) async fn closed_records(&self, next: Option<String>) -> Result<List<RecordObject>, ApiError> {
+        let params = ListParams {
+            label_selector: Some(format!("{STATE_LABEL}=closed")),
+            limit: Some(PAGE),
+            continue_token: next,
+            ..ListParams::default()
+        };
+        self.call(self.records.list(&params)).await
+    }
+
+    /// One page of a consistent list.
+    pub(crate) async fn page<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        whole: bool,
+        next: Option<String>,
+    ) -> Result<List<T>, ApiError> {
+        let params = ListParams { limit: Some(PAGE), continue_token: next, ..ListParams::default() };
+        self.call(if whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+    }
+
+    /// Posts an Event about a Node.
+    pub(crate) async fn post_event(&self, event: &Value) -> Result<(), ApiError> {
+        let events = Resource::new("/api/v1/namespaces/default/events");
+        let bytes = event.to_string().into_bytes();
+        let _: serde::de::IgnoredAny = self.call(events.create(&PostParams::default(), bytes)).await?;
+        Ok(())
+    }
+}
+
+fn by_name(name: &str) -> ListParams {
+    ListParams { field_selector: Some(format!("metadata.name={name}")), ..ListParams::default() }
+}

@@ -1,0 +1,193 @@
+//! Carries out one plan for one node, and says what came of it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use perennial_core::keeper::{End, Erasure, Patch, Plan, Seen, Write};
+use perennial_core::kept::Digest;
+use perennial_core::policy::Policy;
+use perennial_core::record::{MAX_BYTES, Version};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::api::Api;
+use super::brake::Brake;
+use super::error::ApiError;
+use super::ledger::Name;
+use super::object::{NodeObject, RecordObject};
+use super::prove::prove;
+
+/// What came of a plan. Whatever was read or written is folded into the line, which is then decided again.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The node as it is, or the version at which there was none.
+    Node(Result<NodeObject, Version>),
+    /// The record as it is, or that there is none.
+    Record(Option<RecordObject>),
+    /// An end, from history.
+    Proved(End),
+    /// History does not tell the end of this incarnation.
+    Lost(Uuid),
+    /// The record was written.
+    Wrote(RecordObject, Box<Write>, &'static str),
+    /// The node was patched.
+    Patched(NodeObject, Box<Patch>),
+    /// An unreadable record's bytes are safe.
+    SetAside,
+    /// The record is gone.
+    Erased(Erasure),
+    /// The brake is on.
+    Braked,
+    /// The record would not fit.
+    TooLarge(usize),
+    /// Dry run: this would have been done.
+    WouldHave(&'static str),
+    /// It failed. Where it may have happened all the same, what is known has to be read again.
+    Failed(ApiError, Doubt),
+}
+
+/// What has to be read again after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// Nothing.
+    None,
+    /// The record.
+    Record,
+    /// The node.
+    Node,
+}
+
+/// What every plan is carried out with.
+#[derive(Clone)]
+pub(crate) struct Apply {
+    pub(crate) api: Api,
+    pub(crate) brake: Arc<Brake>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) dry_run: bool,
+    /// How many records there are, for the brake's share.
+    pub(crate) records: usize,
+}
+
+impl Apply {
+    /// Carries out `plan`. `seen` is the record it was decided on, which every write is conditioned on.
+    pub(crate) async fn carry_out(self, name: &Name, plan: Plan, seen: Option<Seen>) -> Outcome {
+        if self.dry_run && writes(&plan) {
+            return Outcome::WouldHave(plan.as_str());
+        }
+        let transition = plan.as_str();
+        let doubt = match &plan {
+            Plan::Patch(_) => Doubt::Node,
+            plan if writes(plan) => Doubt::Record,
+            _ => Doubt::None,
+        };
+        let result = match plan {
+            Plan::Rest(_) | Plan::Wait { .. } => return Outcome::SetAside,
+            Plan::ReadRecord => self.api.read_record(name).await.map(Outcome::Record),
+            Plan::ReadNode => self.api.read_node(name).await.map(Outcome::Node),
+            Plan::Prove { uid, from, to } => self.prove(name, uid, from, to).await,
+            Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
+                self.write(write, transition, seen.as_ref()).await
+            }
+            Plan::Patch(patch) => self.patch(name, patch).await,
+            Plan::SetAside => self.set_aside(name, seen.as_ref()).await,
+            Plan::Erase(why) => self.erase(name, why, seen.as_ref()).await,
+        };
+        match result {
+            Ok(outcome) => outcome,
+            // Somebody was faster: what they wrote decides.
+            Err(ApiError::Conflict(_) | ApiError::NotFound) if doubt == Doubt::Record => {
+                read_again(self.api.read_record(name).await.map(Outcome::Record))
+            }
+            Err(ApiError::Conflict(_) | ApiError::NotFound) if doubt == Doubt::Node => {
+                read_again(self.api.read_node(name).await.map(Outcome::Node))
+            }
+            Err(error) => {
+                let doubt = if error.may_have_happened() { doubt } else { Doubt::None };
+                Outcome::Failed(error, doubt)
+            }
+        }
+    }
+
+    async fn prove(&self, name: &Name, uid: Uuid, from: Version, to: Version) -> Result<Outcome, ApiError> {
+        let end = prove(&self.api, &self.policy, name, uid, from, to).await?;
+        Ok(end.map_or(Outcome::Lost(uid), Outcome::Proved))
+    }
+
+    async fn write(
+        &self,
+        write: Write,
+        transition: &'static str,
+        seen: Option<&Seen>,
+    ) -> Result<Outcome, ApiError> {
+        let size = write.record.to_json().len();
+        if size > MAX_BYTES {
+            return Ok(Outcome::TooLarge(size));
+        }
+        if write.braked && !self.allowed().await? {
+            return Ok(Outcome::Braked);
+        }
+        let over = seen.map(|seen| (seen.uid, seen.version));
+        let object = self.api.write_record(&write.record, over).await?;
+        Ok(Outcome::Wrote(object, Box::new(write), transition))
+    }
+
+    async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {
+        let node = self.api.patch_node(name, &patch).await?;
+        Ok(Outcome::Patched(node, patch))
+    }
+
+    /// Copies the bytes of an unreadable record into a ConfigMap of its own, named by what is in it.
+    async fn set_aside(&self, name: &Name, seen: Option<&Seen>) -> Result<Outcome, ApiError> {
+        let object = match self.api.read_record(name).await? {
+            Some(object) if Some(object.metadata.resource_version) == seen.map(|seen| seen.version) => object,
+            changed => return Ok(Outcome::Record(changed)),
+        };
+        let content = json!({ "data": object.data, "binaryData": object.binary_data });
+        let digest = Digest::of(format!("{name}\n{content}").as_bytes());
+        let aside = format!("node-record-aside.{digest}");
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": aside,
+                "labels": { "app.kubernetes.io/managed-by": "perennial" },
+                "annotations": { "perennial.dev/node": &**name },
+            },
+            "data": object.data,
+            "binaryData": object.binary_data,
+        });
+        match self.api.write_config_map::<serde::de::IgnoredAny>(&aside, &body, false).await {
+            // The same bytes are safe already.
+            Ok(_) | Err(ApiError::Conflict(_)) => Ok(Outcome::SetAside),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn erase(&self, name: &Name, why: Erasure, seen: Option<&Seen>) -> Result<Outcome, ApiError> {
+        let Some(seen) = seen else { return Ok(Outcome::Record(None)) };
+        if why.is_braked() && !self.allowed().await? {
+            return Ok(Outcome::Braked);
+        }
+        self.api.erase_record(name, seen).await?;
+        Ok(Outcome::Erased(why))
+    }
+
+    async fn allowed(&self) -> Result<bool, ApiError> {
+        let limit = self.policy.brake().limit(self.records);
+        self.brake.allows(&self.api, limit, Timestamp::now()).await
+    }
+}
+
+fn read_again(read: Result<Outcome, ApiError>) -> Outcome {
+    read.unwrap_or_else(|error| Outcome::Failed(error, Doubt::None))
+}
+
+/// Whether a plan changes anything in the cluster.
+fn writes(plan: &Plan) -> bool {
+    match plan {
+        Plan::Save(_) | Plan::Close(_) | Plan::Give(_) | Plan::Patch(_) | Plan::SetAside | Plan::Erase(_) => {
+            true
+        }
+        Plan::Rest(_) | Plan::Wait { .. } | Plan::ReadRecord | Plan::ReadNode | Plan::Prove { .. } => false,
+    }
+}

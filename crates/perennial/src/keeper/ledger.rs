@@ -1,0 +1,518 @@
+//! All lines of the fleet, and which of them somebody has to act on.
+//!
+//! Events are folded into lines synchronously; whatever a fold leaves pending is queued by urgency, one entry
+//! a node, so that memory stays bounded however long the API server is away.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use perennial_core::keeper::{
+    Body, Context, Kin, Line, Plan, Provider, RecordSight, Seen, Sight, Why, decide,
+};
+use perennial_core::kept::Digest;
+use perennial_core::policy::Policy;
+use perennial_core::record::{State, Version};
+
+use super::object::{NodeObject, RecordObject};
+
+/// A node's name, shared by the ledger, its queues and the work under way.
+pub(crate) type Name = Arc<str>;
+
+/// How urgent a pending line is. Restores and last states go before ordinary saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A node is back and waits for its own.
+    Restore,
+    /// A node's last state is in nobody's record yet.
+    End,
+    /// A change on a living node.
+    Save,
+    /// Whatever can wait: collection.
+    Later,
+}
+
+const URGENCIES: usize = 4;
+
+/// Where a line stands, for the gauges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing is known yet, or nothing is there.
+    #[default]
+    Nothing,
+    /// The node lives and its record is current.
+    Current,
+    /// The node is away and its record is closed.
+    Away,
+    /// Somebody has to act.
+    Pending,
+}
+
+/// A line and what this replica is doing about it.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) line: Line,
+    /// Fingerprint of the node as last folded: an equal one changes nothing.
+    fingerprint: u64,
+    /// The lists that last had the node, and the record.
+    node_list: u32,
+    record_list: u32,
+    /// Work is under way.
+    busy: bool,
+    queued: bool,
+    /// Not before this time, after a failure.
+    not_before: Option<Timestamp>,
+    pub(crate) failures: u32,
+    /// Nothing more is done about it until it changes.
+    held: bool,
+    standing: Standing,
+    /// It was counted as a node that is there.
+    there: bool,
+    /// The last reason to skip it, so that each is counted once.
+    skipped: Option<Why>,
+}
+
+/// The fleet.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    entries: HashMap<Name, Entry>,
+    queues: [VecDeque<Name>; URGENCIES],
+    timers: BinaryHeap<Reverse<(Timestamp, Name)>>,
+    node_list: u32,
+    record_list: u32,
+    nodes_listed: bool,
+    records_listed: bool,
+    standings: [usize; 4],
+    /// How many nodes are there.
+    nodes: usize,
+    /// Records by the `providerID` of their machine, while the policy finds records by it.
+    machines: BTreeMap<Digest, Vec<Name>>,
+}
+
+/// How the fleet stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) nodes: usize,
+    pub(crate) current: usize,
+    pub(crate) pending: usize,
+}
+
+/// What came of looking at a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// Nothing new.
+    Nothing,
+    /// It is left as it is though it is not settled, for this reason, for the first time.
+    Skipped(Why),
+}
+
+impl Ledger {
+    pub(crate) fn is_synced(&self) -> bool {
+        self.nodes_listed && self.records_listed
+    }
+
+    pub(crate) fn names(&self) -> Vec<Name> {
+        self.entries.keys().cloned().collect()
+    }
+
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    pub(crate) fn entry_mut(&mut self, name: &Name) -> &mut Entry {
+        let (nodes_listed, records_listed) = (self.nodes_listed, self.records_listed);
+        self.entries.entry(name.clone()).or_insert_with(|| {
+            let mut entry = Entry::default();
+            if nodes_listed {
+                entry.line.sight = Sight::Missing;
+            }
+            if records_listed {
+                entry.line.record = RecordSight::None;
+            }
+            entry
+        })
+    }
+
+    fn name(&self, name: &str) -> Name {
+        self.entries.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
+    }
+
+    /// A list of nodes begins.
+    pub(crate) fn nodes_listing(&mut self) {
+        self.node_list += 1;
+    }
+
+    /// A list of records begins.
+    pub(crate) fn records_listing(&mut self) {
+        self.record_list += 1;
+    }
+
+    /// Folds a node as it is now. Returns its name if that could change a decision.
+    pub(crate) fn node_applied(
+        &mut self,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<Name> {
+        let name = self.name(&node.metadata.name);
+        let list = self.node_list;
+        let entry = self.entry_mut(&name);
+        entry.node_list = list;
+        let fingerprint = node.fingerprint(policy);
+        let version = node.metadata.resource_version;
+        if let Sight::Live(live) = &mut entry.line.sight
+            && entry.fingerprint == fingerprint
+            && live.uid == node.metadata.uid
+            && !(live.wants_identity && live.provider == Provider::Read(None) && live.is_young(now))
+        {
+            live.version = live.version.max(version);
+            return None;
+        }
+        let live = node.into_live(installation, policy, now);
+        if !entry.line.node_seen(live, policy, now) {
+            return None;
+        }
+        entry.fingerprint = fingerprint;
+        entry.held = false;
+        Some(name)
+    }
+
+    /// Folds a node that was read directly: even what did not change may have been dropped before.
+    pub(crate) fn node_read(
+        &mut self,
+        name: &Name,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) {
+        let fingerprint = node.fingerprint(policy);
+        let live = node.into_live(installation, policy, now);
+        let entry = self.entry_mut(name);
+        if entry.line.node_seen(live, policy, now) {
+            entry.fingerprint = fingerprint;
+        }
+    }
+
+    /// Folds a node's end.
+    pub(crate) fn node_deleted(
+        &mut self,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Name {
+        let name = self.name(&node.metadata.name);
+        let deleted = node.metadata.resource_version;
+        let end = node.into_end(deleted, installation, policy, now);
+        let entry = self.entry_mut(&name);
+        entry.line.node_ended(end);
+        entry.held = false;
+        name
+    }
+
+    /// The list of nodes is complete. What it did not have is missing, which alone counts for nothing.
+    pub(crate) fn nodes_listed(&mut self) {
+        self.nodes_listed = true;
+        let list = self.node_list;
+        for entry in self.entries.values_mut().filter(|entry| entry.node_list != list) {
+            entry.line.node_missing();
+        }
+    }
+
+    /// Folds a ConfigMap by its metadata. Returns the node's name if it is a record and could change a
+    /// decision.
+    pub(crate) fn record_applied(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let list = self.record_list;
+        let entry = self.entry_mut(&name);
+        entry.record_list = list;
+        let known = entry.line.seen().and_then(|seen| Some((seen.version, seen.summary()?.sequence)));
+        if !entry.line.record_seen(object.by_metadata(known)) {
+            return None;
+        }
+        entry.held = false;
+        Some(name)
+    }
+
+    /// Folds a record that was read whole, or is gone.
+    pub(crate) fn record_read(&mut self, name: &Name, object: Option<&RecordObject>) {
+        let entry = self.entry_mut(name);
+        let Some(object) = object else {
+            entry.line.record_removed(Version::MAX);
+            return;
+        };
+        let mut seen = object.whole(name);
+        // The same bytes judged again: what was found out about them holds.
+        if let Some(known) = entry.line.seen().filter(|known| known.version == seen.version) {
+            seen.foreign = known.foreign;
+            if let (Body::Unreadable { aside, .. }, Body::Unreadable { aside: true, .. }) =
+                (&mut seen.body, &known.body)
+            {
+                *aside = true;
+            }
+        }
+        // Whoever breaks a record takes its annotations along: what this replica knew of it still counts.
+        let known = entry.line.seen().and_then(Seen::summary).map(|summary| summary.uid);
+        if let Body::Unreadable { hint, .. } = &mut seen.body {
+            *hint = hint.or(known);
+        }
+        entry.line.record_seen(seen);
+    }
+
+    /// Folds a record's removal.
+    pub(crate) fn record_deleted(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let entry = self.entry_mut(&name);
+        entry.line.record_removed(object.metadata.resource_version);
+        entry.held = false;
+        Some(name)
+    }
+
+    /// The list of records is complete. One that it did not have has to be read before it counts as gone.
+    pub(crate) fn records_listed(&mut self) {
+        self.records_listed = true;
+        let list = self.record_list;
+        for entry in self.entries.values_mut().filter(|entry| entry.record_list != list) {
+            match &mut entry.line.record {
+                RecordSight::Seen(seen) => {
+                    seen.body = Body::Unread { hint: seen.summary().map(|summary| summary.uid) };
+                }
+                RecordSight::Unlisted => entry.line.record = RecordSight::None,
+                RecordSight::None => {}
+            }
+        }
+    }
+
+    /// Records whose Node version lies beyond `head` were written in another history.
+    pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
+        let mut judged = Vec::new();
+        for (name, entry) in &mut self.entries {
+            if let RecordSight::Seen(seen) = &mut entry.line.record
+                && seen.summary().is_some_and(|summary| summary.version > head)
+            {
+                seen.foreign = true;
+                judged.push(name.clone());
+            }
+        }
+        judged
+    }
+
+    /// Looks at a line: queues it, sets its timer, or lets it rest.
+    pub(crate) fn look(&mut self, name: &Name, cx: &Context<'_>) -> Looked {
+        self.meet_kin(name);
+        let Some(entry) = self.entries.get_mut(name) else { return Looked::Nothing };
+        if entry.busy {
+            return Looked::Nothing;
+        }
+        let plan = decide(name, &entry.line, cx);
+        let mut looked = Looked::Nothing;
+        let standing = match &plan {
+            Plan::Rest(why) => {
+                entry.failures = 0;
+                entry.not_before = None;
+                let settled = why.is_settled();
+                if !settled && !matches!(why, Why::NotSynced | Why::Lagging) && entry.skipped != Some(*why) {
+                    looked = Looked::Skipped(*why);
+                }
+                entry.skipped = (!settled).then_some(*why);
+                if settled {
+                    entry.line.settle();
+                }
+                match (&entry.line.sight, why) {
+                    (_, Why::NotSynced) => Standing::Nothing,
+                    (Sight::Live(_), _) if settled => Standing::Current,
+                    (_, Why::Away) => Standing::Away,
+                    (Sight::Live(_), _) => Standing::Pending,
+                    _ if settled => Standing::Nothing,
+                    _ => Standing::Pending,
+                }
+            }
+            Plan::Wait { until } => {
+                self.timers.push(Reverse((*until, name.clone())));
+                if matches!(entry.line.sight, Sight::Live(_)) { Standing::Current } else { Standing::Away }
+            }
+            plan => {
+                if let Some(until) = entry.not_before.filter(|until| *until > cx.now) {
+                    self.timers.push(Reverse((until, name.clone())));
+                } else if !entry.queued && !entry.held {
+                    entry.queued = true;
+                    self.queues[urgency(plan, &entry.line) as usize].push_back(name.clone());
+                }
+                Standing::Pending
+            }
+        };
+        let before = std::mem::replace(&mut entry.standing, standing);
+        let was_there = std::mem::replace(&mut entry.there, matches!(entry.line.sight, Sight::Live(_)));
+        self.nodes = self.nodes + usize::from(entry.there) - usize::from(was_there);
+        let forgotten = standing == Standing::Nothing
+            && matches!(plan, Plan::Rest(Why::NothingKept | Why::Forgotten))
+            && entry.line.seen().is_none();
+        self.standings[before as usize] = self.standings[before as usize].saturating_sub(1);
+        self.standings[standing as usize] += 1;
+        if forgotten {
+            self.entries.remove(name);
+        }
+        looked
+    }
+
+    /// The next line to act on, with its plan, most urgent first.
+    pub(crate) fn next(&mut self, cx: &Context<'_>) -> Option<(Name, Plan)> {
+        loop {
+            let name = self.queues.iter_mut().find_map(VecDeque::pop_front)?;
+            let Some(entry) = self.entries.get_mut(&name) else { continue };
+            entry.queued = false;
+            if entry.busy {
+                continue;
+            }
+            match decide(&name, &entry.line, cx) {
+                Plan::Rest(_) | Plan::Wait { .. } => {
+                    self.look(&name, cx);
+                }
+                plan => {
+                    entry.busy = true;
+                    return Some((name, plan));
+                }
+            }
+        }
+    }
+
+    /// Work on a line is over.
+    pub(crate) fn done(&mut self, name: &Name) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.busy = false;
+        }
+    }
+
+    /// Work on a line failed: not before `until`.
+    pub(crate) fn put_off(&mut self, name: &Name, until: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.failures = entry.failures.saturating_add(1);
+            entry.not_before = Some(until);
+        }
+    }
+
+    /// Nothing more is to be done about a line until it changes.
+    pub(crate) fn hold(&mut self, name: &Name) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.held = true;
+        }
+    }
+
+    /// Work on a line went well.
+    pub(crate) fn succeeded(&mut self, name: &Name) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.failures = 0;
+            entry.not_before = None;
+        }
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The lines whose timers are due.
+    pub(crate) fn due(&mut self, now: Timestamp) -> Vec<Name> {
+        let mut due = Vec::new();
+        while let Some(Reverse((at, _))) = self.timers.peek()
+            && *at <= now
+        {
+            due.extend(self.timers.pop().map(|Reverse((_, name))| name));
+        }
+        due
+    }
+
+    /// Whether nothing waits in the queues.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queues.iter().all(VecDeque::is_empty)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let [_, current, _, pending] = self.standings;
+        Counts { nodes: self.nodes, current, pending }
+    }
+
+    /// The records, as far as their summaries are known: name, state, since when.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (&Name, &Seen)> {
+        self.entries.iter().filter_map(|(name, entry)| Some((name, entry.line.seen()?)))
+    }
+
+    /// Builds the index of machines, where the policy finds records by them.
+    pub(crate) fn index_machines(&mut self, wanted: bool) {
+        self.machines.clear();
+        if !wanted {
+            return;
+        }
+        for (name, entry) in &self.entries {
+            if let Some(provider) =
+                entry.line.seen().and_then(Seen::summary).and_then(|record| record.provider)
+            {
+                self.machines.entry(provider).or_default().push(name.clone());
+            }
+        }
+    }
+
+    /// Finds the newest record of the same machine under another name.
+    fn meet_kin(&mut self, name: &Name) {
+        let Some(live) = self.entries.get(name).and_then(|entry| entry.line.live()) else { return };
+        let Some(id) = live.provider.id() else { return };
+        let Some(names) = self.machines.get(&Digest::of(id.as_bytes())) else { return };
+        let mut kin: Option<(Version, Kin)> = None;
+        let mut awaited = Vec::new();
+        for other in names.iter().filter(|other| *other != name) {
+            let Some(line) = self.entries.get(other).map(|entry| &entry.line) else { continue };
+            let Some(summary) = line.seen().and_then(Seen::summary) else { continue };
+            let found = match line.seen().map(|seen| &seen.body) {
+                Some(Body::Whole(record)) if record.state == State::Closed => Kin::Closed(record.clone()),
+                _ if line.live().is_some() => continue,
+                _ => {
+                    awaited.push(other.clone());
+                    Kin::Open
+                }
+            };
+            if kin.as_ref().is_none_or(|(version, _)| *version < summary.version) {
+                kin = Some((summary.version, found));
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.line.kin = kin.map(|(_, kin)| Box::new(kin));
+        }
+        for other in awaited {
+            if let Some(entry) = self.entries.get_mut(&other) {
+                entry.line.awaited = true;
+            }
+        }
+    }
+
+    /// Forgets everything: another history begins.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Entry {
+    /// What the plan's writes are conditioned on.
+    pub(crate) fn seen(&self) -> Option<&Seen> {
+        self.line.seen()
+    }
+}
+
+fn urgency(plan: &Plan, line: &Line) -> Urgency {
+    let named = line.seen().and_then(Seen::summary).map(|record| (record.uid, record.state));
+    match (plan, line.live()) {
+        (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,
+        (Plan::Erase(_), _) => Urgency::Later,
+        (Plan::Save(write), _) if write.braked => Urgency::Later,
+        (Plan::Save(_), _) => Urgency::Save,
+        (_, Some(live)) => match named {
+            Some((uid, State::Open)) if uid == live.uid => Urgency::Save,
+            None => Urgency::Save,
+            Some(_) => Urgency::Restore,
+        },
+        (Plan::ReadNode, None) if matches!(named, Some((_, State::Closed))) => Urgency::Later,
+        (_, None) => Urgency::End,
+    }
+}

@@ -1,0 +1,222 @@
+//! Nodes and records as the API server sends them: only the fields the keeper needs.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use jiff::Timestamp;
+use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen};
+use perennial_core::kept::{Content, Digest, Pairs, Taint};
+use perennial_core::policy::Policy;
+use perennial_core::record::{DATA_KEY, ParseError, Record, Summary, Version, record_node};
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// Metadata of any object. Absent and null are the same to the API server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meta {
+    pub(crate) name: String,
+    pub(crate) uid: Uuid,
+    #[serde(deserialize_with = "version")]
+    pub(crate) resource_version: Version,
+    #[serde(default)]
+    pub(crate) creation_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    pub(crate) deletion_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    pub(crate) labels: Option<Pairs>,
+    #[serde(default)]
+    pub(crate) annotations: Option<Pairs>,
+}
+
+fn version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+    let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+    text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is not a resource version")))
+}
+
+/// A Node, whole or by its metadata alone.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct NodeObject {
+    pub(crate) metadata: Meta,
+    #[serde(default)]
+    spec: Option<NodeSpec>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct NodeSpec {
+    #[serde(rename = "providerID", default)]
+    provider_id: Option<String>,
+    #[serde(default)]
+    taints: Option<Vec<NodeTaint>>,
+    #[serde(default)]
+    unschedulable: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct NodeTaint {
+    key: String,
+    effect: String,
+    #[serde(default)]
+    value: Option<String>,
+}
+
+impl NodeObject {
+    /// A fingerprint of everything a decision could depend on, but for the version.
+    pub(crate) fn fingerprint(&self, policy: &Policy) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let Meta {
+            name: _,
+            uid,
+            resource_version: _,
+            creation_timestamp: _,
+            deletion_timestamp,
+            labels,
+            annotations,
+        } = &self.metadata;
+        (uid, deletion_timestamp.is_some(), labels).hash(&mut hasher);
+        for pair in annotations.iter().flatten().filter(|(key, _)| matters(key, policy)) {
+            pair.hash(&mut hasher);
+        }
+        if policy.needs_spec()
+            && let Some(spec) = &self.spec
+        {
+            spec.unschedulable.hash(&mut hasher);
+            for taint in spec.taints.iter().flatten() {
+                (&taint.key, &taint.effect, &taint.value).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// The living incarnation this object shows.
+    pub(crate) fn into_live(self, installation: &str, policy: &Policy, now: Timestamp) -> Live {
+        let Self { metadata, spec } = self;
+        let annotations = metadata.annotations.unwrap_or_default();
+        let provider =
+            spec.as_ref().map_or(Provider::Unread, |spec| Provider::Read(spec.provider_id.clone()));
+        Live {
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            created: metadata.creation_timestamp.unwrap_or(now),
+            terminating: metadata.deletion_timestamp.is_some(),
+            mark: Mark::read(&annotations, installation, metadata.uid),
+            hand: Hand::read(&annotations),
+            digest: Digest::of(&[]),
+            bare: true,
+            wants_identity: false,
+            provider,
+            content: Some(content(metadata.labels.unwrap_or_default(), annotations, spec, policy)),
+        }
+    }
+
+    /// The end this object is. A DELETED event carries the final object at the version of its deletion;
+    /// a proof knows that version from elsewhere.
+    pub(crate) fn into_end(
+        self,
+        deleted: Version,
+        installation: &str,
+        policy: &Policy,
+        seen_at: Timestamp,
+    ) -> End {
+        let live = self.into_live(installation, policy, seen_at);
+        End {
+            uid: live.uid,
+            version: deleted,
+            content: live.content.unwrap_or_default(),
+            mark: live.mark,
+            hand: live.hand,
+            provider: live.provider.id().map(str::to_owned),
+            seen_at,
+        }
+    }
+}
+
+/// Whether an annotation can matter to a decision: many nodes carry large ones that never do.
+fn matters(key: &str, policy: &Policy) -> bool {
+    policy.keeps_annotations() || key.contains("perennial.dev/")
+}
+
+fn content(labels: Pairs, mut annotations: Pairs, spec: Option<NodeSpec>, policy: &Policy) -> Content {
+    annotations.retain(|key, _| matters(key, policy));
+    let (taints, unschedulable) = spec.map_or((None, None), |spec| (spec.taints, spec.unschedulable));
+    let taint = |taint: NodeTaint| Taint {
+        key: taint.key,
+        effect: taint.effect,
+        value: taint.value.unwrap_or_default(),
+    };
+    Content {
+        labels,
+        annotations,
+        taints: taints.unwrap_or_default().into_iter().map(taint).collect(),
+        unschedulable: unschedulable.unwrap_or_default(),
+    }
+}
+
+/// A ConfigMap, whole or by its metadata alone.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecordObject {
+    pub(crate) metadata: Meta,
+    #[serde(default)]
+    pub(crate) data: Option<Pairs>,
+    #[serde(default)]
+    pub(crate) binary_data: Option<Pairs>,
+}
+
+impl RecordObject {
+    /// The node whose record this is; `None` for any other ConfigMap.
+    pub(crate) fn node(&self) -> Option<&str> {
+        let annotated = self.metadata.annotations.as_ref().and_then(Summary::node_hint);
+        record_node(&self.metadata.name, annotated)
+    }
+
+    /// The record as its metadata shows it. `known` is the sequence seen before, at another version: an event
+    /// that does not raise it is a foreign edit.
+    pub(crate) fn by_metadata(&self, known: Option<(Version, u64)>) -> Seen {
+        let annotations = self.metadata.annotations.as_ref();
+        let hint = annotations.and_then(Summary::uid_hint);
+        let foreign_edit = |summary: &Summary| {
+            known.is_some_and(|(version, sequence)| {
+                version != self.metadata.resource_version && summary.sequence <= sequence
+            })
+        };
+        let body = match annotations.and_then(Summary::from_annotations) {
+            Some(summary) if !foreign_edit(&summary) => Body::Summary(summary),
+            _ => Body::Unread { hint },
+        };
+        self.seen(body)
+    }
+
+    /// The record as its content shows it.
+    pub(crate) fn whole(&self, node: &str) -> Seen {
+        let text = self.data.as_ref().and_then(|data| data.get(DATA_KEY)).map(String::as_str);
+        let hint = self.metadata.annotations.as_ref().and_then(Summary::uid_hint);
+        let body = match Record::parse(node, text) {
+            Ok(record) => Body::Whole(Box::new(record)),
+            Err(ParseError::Newer { .. }) => Body::Newer,
+            Err(error) => Body::Unreadable { why: error.to_string(), hint, aside: false },
+        };
+        self.seen(body)
+    }
+
+    fn seen(&self, body: Body) -> Seen {
+        Seen { uid: self.metadata.uid, version: self.metadata.resource_version, foreign: false, body }
+    }
+}
+
+/// A list of objects, with the version at which it was true.
+#[derive(Debug, Deserialize)]
+pub(crate) struct List<T> {
+    pub(crate) metadata: ListMeta,
+    #[serde(default = "Vec::new")]
+    pub(crate) items: Vec<T>,
+}
+
+/// Metadata of a list.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListMeta {
+    #[serde(deserialize_with = "version")]
+    pub(crate) resource_version: Version,
+    #[serde(rename = "continue", default)]
+    pub(crate) next: Option<String>,
+}

@@ -1,0 +1,39 @@
+//! Looks an end up in etcd's history.
+
+use jiff::Timestamp;
+use perennial_core::keeper::{Answer, End, Proof, Verdict};
+use perennial_core::policy::Policy;
+use perennial_core::record::Version;
+use uuid::Uuid;
+
+use super::api::Api;
+use super::error::ApiError;
+
+/// Proves the end of `uid`, which lived at `from` and was gone at `to`; `None` if history does not tell.
+pub(crate) async fn prove(
+    api: &Api,
+    policy: &Policy,
+    name: &str,
+    uid: Uuid,
+    from: Version,
+    to: Version,
+) -> Result<Option<End>, ApiError> {
+    let mut proof = Proof::new(from, to);
+    while let Some(at) = proof.next() {
+        let answer = match api.read_node_at(name, at, false).await {
+            Ok(Some(node)) if node.metadata.uid == uid => Answer::Alive(node),
+            Ok(_) => Answer::Gone,
+            Err(ApiError::Expired) => Answer::Expired,
+            Err(error) => return Err(error),
+        };
+        proof.answer(at, answer);
+    }
+    let Verdict::Proved { last, deleted } = proof.verdict() else { return Ok(None) };
+    // The bisection read metadata alone; the machine's identity, taints and cordon are in the whole object.
+    let whole = match api.read_node_at(name, deleted - 1, true).await {
+        Ok(whole) => whole.filter(|whole| whole.metadata.uid == uid),
+        Err(ApiError::Expired) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(whole.unwrap_or(last).into_end(deleted, api.installation(), policy, Timestamp::now())))
+}

@@ -1,0 +1,283 @@
+//! Follows one kind of object: lists it, watches it, and picks the thread up again whatever breaks.
+//!
+//! ```text
+//!           ┌────────────── 410: history is gone ──────────────┐
+//!           v                                                  │
+//!   list (streamed, or in pages) ──> watch from its version ───┤ broken: back off, compare histories,
+//!                                        ^                     │ watch on from the last version
+//!                                        └─────────────────────┘
+//! ```
+//! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use kube::api::WatchParams;
+use kube::core::WatchEvent;
+use kube::core::request::Request as Resource;
+use perennial_core::record::Version;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::Sender;
+use tracing::{debug, info, warn};
+
+use super::api::Api;
+use super::backoff::backoff;
+use super::error::ApiError;
+use super::metrics::Metrics;
+use super::object::Meta;
+
+/// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
+const SILENCE: Duration = Duration::from_secs(150);
+/// The annotation of the bookmark that ends a streamed list.
+const LIST_ENDS: &str = "k8s.io/initial-events-end";
+
+/// What a stream says.
+#[derive(Debug)]
+pub(crate) enum Event<T> {
+    /// A list begins.
+    Listing,
+    /// An object as it is now.
+    Applied(T),
+    /// An object as it was at its deletion.
+    Deleted(T),
+    /// The list is complete, as of this version.
+    Listed(Version),
+    /// Versions run backwards: this is another history. The stream has ended.
+    OtherHistory,
+}
+
+/// What to follow.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// Its plural name, for logs and metrics.
+    pub(crate) what: &'static str,
+    /// Where it is.
+    pub(crate) resource: Resource,
+    /// Whole objects, or their metadata alone.
+    pub(crate) whole: bool,
+}
+
+/// Objects that can be followed.
+pub(crate) trait Followed: Clone + DeserializeOwned + Send + 'static {
+    /// Its metadata.
+    fn meta(&self) -> &Meta;
+}
+
+impl Followed for super::object::NodeObject {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Followed for super::object::RecordObject {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// Why a stream's step ended.
+enum Broken {
+    /// Nobody listens any more.
+    Unheard,
+    /// The API server, or the way to it, failed.
+    Api(ApiError),
+    /// The server ended the watch, as it does every few minutes.
+    Ended,
+}
+
+impl From<ApiError> for Broken {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+/// Follows `target` until nobody listens or history changes.
+pub(crate) async fn follow<T: Followed>(
+    api: Api,
+    target: Target,
+    to: Sender<Event<T>>,
+    metrics: Arc<Metrics>,
+) {
+    let mut stream =
+        Stream { api, target, to, at: None, listed: false, streamed: true, failures: 0, metrics };
+    loop {
+        match stream.step().await {
+            Broken::Unheard => return,
+            Broken::Ended => stream.failures = 0,
+            Broken::Api(error) => stream.failed(&error),
+        }
+        if stream.failures > 0 {
+            tokio::time::sleep(backoff(stream.failures)).await;
+        }
+        if stream.history_changed().await {
+            return;
+        }
+    }
+}
+
+struct Stream<T> {
+    api: Api,
+    target: Target,
+    to: Sender<Event<T>>,
+    /// The last version seen, or `None` to list anew.
+    at: Option<Version>,
+    /// The list under way, or the last one, is complete.
+    listed: bool,
+    /// The server streams lists.
+    streamed: bool,
+    failures: u32,
+    metrics: Arc<Metrics>,
+}
+
+impl<T: Followed> Stream<T> {
+    async fn step(&mut self) -> Broken {
+        let result = match self.at {
+            Some(version) if self.listed => self.watch(version).await,
+            _ if self.streamed => self.list_streamed().await,
+            _ => self.list_in_pages().await,
+        };
+        match result {
+            Ok(()) => Broken::Ended,
+            Err(broken) => broken,
+        }
+    }
+
+    fn failed(&mut self, error: &ApiError) {
+        self.failures += 1;
+        self.metrics.error(error.kind());
+        let what = self.target.what;
+        match error {
+            ApiError::Expired => {
+                info!(what, "history is gone: listing anew");
+                self.listed = false;
+                self.metrics.relists.inc();
+            }
+            ApiError::Invalid(why) if self.streamed && !self.listed => {
+                info!(what, why, "the API server does not stream lists: listing in pages");
+                self.streamed = false;
+            }
+            ApiError::Forbidden(_) => self.metrics.forbidden.tell(error),
+            _ if self.failures == 3 => warn!(what, %error, "cannot watch, still trying"),
+            _ => debug!(what, %error, "the watch broke"),
+        }
+    }
+
+    /// Compares a consistent list's version with the last one seen. Lower means another history, in which
+    /// a watch from here would stay silent for ever.
+    async fn history_changed(&mut self) -> bool {
+        let Some(seen) = self.at else { return false };
+        loop {
+            match self.api.head(&self.target.resource).await {
+                Ok(head) if head < seen => {
+                    warn!(what = self.target.what, seen, head, "versions run backwards: another history");
+                    // If nobody listens any more the stream ends all the same.
+                    self.to.send(Event::OtherHistory).await.ok();
+                    return true;
+                }
+                Ok(_) => return false,
+                Err(error) => {
+                    self.failed(&error);
+                    if self.to.is_closed() {
+                        return true;
+                    }
+                    tokio::time::sleep(backoff(self.failures)).await;
+                }
+            }
+        }
+    }
+
+    async fn list_streamed(&mut self) -> Result<(), Broken> {
+        self.begin_list().await?;
+        self.read(WatchParams { send_initial_events: true, ..WatchParams::default() }, "").await
+    }
+
+    async fn list_in_pages(&mut self) -> Result<(), Broken> {
+        self.begin_list().await?;
+        let mut next = None;
+        loop {
+            let page = self.api.page::<T>(&self.target.resource, self.target.whole, next).await?;
+            for object in page.items {
+                self.tell(Event::Applied(object)).await?;
+            }
+            next = page.metadata.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return self.end_list(page.metadata.resource_version).await;
+            }
+        }
+    }
+
+    async fn begin_list(&mut self) -> Result<(), Broken> {
+        self.listed = false;
+        self.tell(Event::Listing).await
+    }
+
+    async fn end_list(&mut self, version: Version) -> Result<(), Broken> {
+        self.at = Some(self.at.unwrap_or(0).max(version));
+        self.listed = true;
+        self.failures = 0;
+        self.tell(Event::Listed(version)).await
+    }
+
+    async fn watch(&mut self, from: Version) -> Result<(), Broken> {
+        self.read(WatchParams::default(), &from.to_string()).await
+    }
+
+    async fn read(&mut self, params: WatchParams, version: &str) -> Result<(), Broken> {
+        let resource = &self.target.resource;
+        let request = if self.target.whole {
+            resource.watch(&params, version)
+        } else {
+            resource.watch_metadata(&params, version)
+        };
+        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let client = self.api.client().clone();
+        let events = tokio::time::timeout(SILENCE, client.request_events::<T>(request));
+        let events = events.await.map_err(|_| ApiError::Timeout)?.map_err(ApiError::from)?;
+        let mut events = std::pin::pin!(events);
+        loop {
+            let next = tokio::time::timeout(SILENCE, events.try_next());
+            match next.await.map_err(|_| ApiError::Timeout)? {
+                Ok(Some(event)) => self.take(event).await?,
+                Ok(None) => return Ok(()),
+                // One object that cannot be read must not stall all others.
+                Err(kube::Error::SerdeError(error)) => {
+                    self.metrics.error("malformed");
+                    warn!(what = self.target.what, %error, "an event cannot be read and is passed over");
+                }
+                Err(error) => return Err(ApiError::from(error).into()),
+            }
+        }
+    }
+
+    async fn take(&mut self, event: WatchEvent<T>) -> Result<(), Broken> {
+        let (event, version) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                let version = object.meta().resource_version;
+                (Event::Applied(object), version)
+            }
+            WatchEvent::Deleted(object) => {
+                let version = object.meta().resource_version;
+                (Event::Deleted(object), version)
+            }
+            WatchEvent::Bookmark(bookmark) => {
+                let version = bookmark.metadata.resource_version.parse().unwrap_or(0);
+                if !self.listed && bookmark.metadata.annotations.contains_key(LIST_ENDS) {
+                    return self.end_list(version).await;
+                }
+                self.at = Some(self.at.unwrap_or(0).max(version));
+                return Ok(());
+            }
+            WatchEvent::Error(status) => return Err(ApiError::from_status(*status).into()),
+        };
+        if self.listed {
+            self.at = Some(self.at.unwrap_or(0).max(version));
+            self.failures = 0;
+        }
+        self.tell(event).await
+    }
+
+    async fn tell(&self, event: Event<T>) -> Result<(), Broken> {
+        self.to.send(event).await.map_err(|_| Broken::Unheard)
+    }
+}
