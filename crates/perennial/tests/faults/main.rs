@@ -1,0 +1,4 @@
+//! See `keeper/main.rs`.
+
+#[path = "../keeper/world.rs"]
+mod world;

@@ -1,0 +1,7 @@
+//! The keeper against a real etcd and kube-apiserver, under exactly the permissions of `deploy/rbac.yaml`.
+//!
+//! Each test is one sentence about what happens to a node. The world is the cluster as people and kubelets
+//! see it; the keeper runs beside it and is started, stopped and crashed like a pod.
+
+mod restore;
+mod world;

@@ -1,0 +1,391 @@
+//! A cluster with nodes, people and a keeper: what every suite of keeper tests stands on.
+#![allow(dead_code, reason = "each suite uses its own part of the world")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use perennial::admin::Readiness;
+use perennial::keeper::{self, Metrics};
+use perennial::{KeeperConfig, metrics};
+use perennial_core::policy::Policy;
+use perennial_core::record::{DATA_KEY, Record, State, record_name};
+use perennial_testkit::{ControlPlane, eventually};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// Where the keeper lives.
+pub(crate) const NAMESPACE: &str = "perennial";
+/// Its mark.
+pub(crate) const MARK: &str = "restored.perennial.dev/perennial";
+
+/// Labels, as tests write them.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// Pairs from literals.
+pub(crate) fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// A cluster with a keeper, or with one that is about to start.
+pub(crate) struct World {
+    pub(crate) plane: ControlPlane,
+    account: Client,
+    policy: watch::Sender<Arc<Policy>>,
+    config: KeeperConfig,
+    running: Option<Running>,
+}
+
+/// A keeper that runs in this process.
+struct Running {
+    work: JoinHandle<Result<(), keeper::Error>>,
+    stop: CancellationToken,
+    readiness: Readiness,
+    registry: prometheus_client::registry::Registry,
+}
+
+impl World {
+    /// A cluster with a keeper of the default policy, in step with it.
+    pub(crate) async fn start() -> Self {
+        Self::with_policy("").await
+    }
+
+    /// A cluster with a keeper of this policy, in step with it.
+    pub(crate) async fn with_policy(yaml: &str) -> Self {
+        let mut world = Self::without_keeper(yaml).await;
+        world.start_keeper().await;
+        world
+    }
+
+    /// A cluster whose keeper is about to start.
+    pub(crate) async fn without_keeper(yaml: &str) -> Self {
+        Self::on(ControlPlane::start().await.unwrap(), yaml).await
+    }
+
+    /// The same on a control plane of one's own making.
+    pub(crate) async fn on(plane: ControlPlane, yaml: &str) -> Self {
+        let account = plane.service_account(NAMESPACE, "perennial").await.unwrap();
+        grant(&plane, &account).await;
+        let (policy, receiver) = watch::channel(Arc::new(Policy::parse(yaml).unwrap()));
+        let config = KeeperConfig {
+            close_after: Duration::from_millis(200),
+            open_after: Duration::from_millis(200),
+            collect_every: Duration::from_millis(300),
+            ..KeeperConfig::new(NAMESPACE, receiver)
+        };
+        Self { plane, account, policy, config, running: None }
+    }
+
+    /// Changes what the next keeper is started with.
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
+        change(&mut self.config);
+    }
+
+    /// Changes the policy, as a new version of its file would.
+    pub(crate) fn change_policy(&self, yaml: &str) {
+        self.policy.send(Arc::new(Policy::parse(yaml).unwrap())).unwrap();
+    }
+
+    /// Starts the keeper and waits until it is in step with the cluster.
+    pub(crate) async fn start_keeper(&mut self) {
+        self.spawn_keeper();
+        self.keeper_is_ready().await;
+    }
+
+    /// Starts the keeper and does not wait.
+    pub(crate) fn spawn_keeper(&mut self) {
+        assert!(self.running.is_none(), "a keeper runs already");
+        let mut registry = metrics::registry();
+        let measured = Arc::new(Metrics::register(metrics::section(&mut registry)));
+        let (readiness, stop) = (Readiness::default(), CancellationToken::new());
+        let ready = readiness.handle("keeper");
+        let work = tokio::spawn(keeper::run(
+            self.account.clone(),
+            self.config.clone(),
+            measured,
+            ready,
+            stop.clone(),
+        ));
+        self.running = Some(Running { work, stop, readiness, registry });
+    }
+
+    /// Waits until the keeper is in step with the cluster.
+    pub(crate) async fn keeper_is_ready(&self) {
+        let running = self.running.as_ref().unwrap();
+        eventually(SOON, "the keeper is in step", || async {
+            Ok(running.readiness.missing().is_empty().then_some(()))
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Stops the keeper as a rollout does: it drains.
+    pub(crate) async fn stop_keeper(&mut self) {
+        let Running { work, stop, .. } = self.running.take().unwrap();
+        stop.cancel();
+        work.await.unwrap().unwrap();
+    }
+
+    /// Ends the keeper as a power cut does, at whatever it was doing.
+    pub(crate) async fn crash_keeper(&mut self) {
+        let Running { work, .. } = self.running.take().unwrap();
+        work.abort();
+        assert!(work.await.unwrap_err().is_cancelled());
+    }
+
+    /// One of the keeper's metrics, `name` or `name{kind="…"}` without the prefix; 0 if it is not there yet.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let mut text = String::new();
+        let registry = &self.running.as_ref().unwrap().registry;
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        let wanted = format!("perennial_{name} ");
+        text.lines().find_map(|line| line.strip_prefix(&wanted)).map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a metric is at least this.
+    pub(crate) async fn metric_reaches(&self, name: &str, least: f64) {
+        eventually(SOON, &format!("{name} reaches {least}"), || async {
+            let value = self.metric(name);
+            if value >= least { Ok(Some(())) } else { Err(anyhow::anyhow!("{value}")) }
+        })
+        .await
+        .unwrap();
+    }
+
+    // ── Nodes, as people and kubelets see them ──
+
+    pub(crate) fn nodes(&self) -> Api<Node> {
+        Api::all(self.plane.admin())
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.plane.admin(), NAMESPACE)
+    }
+
+    /// Registers a node with these labels, as a kubelet would.
+    pub(crate) async fn register(&self, name: &str, labels: &Labels) -> Node {
+        let node = json!({ "metadata": { "name": name, "labels": labels } });
+        self.create(node).await
+    }
+
+    /// Creates a node from its JSON.
+    pub(crate) async fn create(&self, node: Value) -> Node {
+        let node = serde_json::from_value(node).unwrap();
+        self.nodes().create(&PostParams::default(), &node).await.unwrap()
+    }
+
+    /// Patches a node, as a person would.
+    pub(crate) async fn patch(&self, name: &str, patch: Value) -> Node {
+        self.nodes().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// Sets a label, or removes it.
+    pub(crate) async fn label(&self, name: &str, key: &str, value: Option<&str>) -> Node {
+        self.patch(name, json!({ "metadata": { "labels": { key: value } } })).await
+    }
+
+    /// Sets an annotation, or removes it.
+    pub(crate) async fn annotate(&self, name: &str, key: &str, value: Option<&str>) -> Node {
+        self.patch(name, json!({ "metadata": { "annotations": { key: value } } })).await
+    }
+
+    /// Deletes a node.
+    pub(crate) async fn delete(&self, name: &str) {
+        self.nodes().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn node(&self, name: &str) -> Node {
+        self.nodes().get(name).await.unwrap()
+    }
+
+    pub(crate) async fn labels(&self, name: &str) -> Labels {
+        self.node(name).await.metadata.labels.unwrap_or_default()
+    }
+
+    /// Waits until the node bears exactly these labels.
+    pub(crate) async fn labels_become(&self, name: &str, expected: &Labels) {
+        eventually(SOON, &format!("{name} bears {expected:?}"), || async {
+            let labels = self.nodes().get(name).await?.metadata.labels.unwrap_or_default();
+            if labels == *expected { Ok(Some(())) } else { Err(anyhow::anyhow!("{labels:?}")) }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Waits until the node bears its mark: whatever it was owed was given.
+    pub(crate) async fn is_marked(&self, name: &str) -> Node {
+        eventually(SOON, &format!("{name} bears its mark"), || async {
+            let node = self.nodes().get(name).await?;
+            let uid = node.metadata.uid.clone().unwrap_or_default();
+            let mark = node.metadata.annotations.as_ref().and_then(|pairs| pairs.get(MARK)).cloned();
+            if mark.as_deref().unwrap_or_default().starts_with(&uid) {
+                Ok(Some(node))
+            } else {
+                Err(anyhow::anyhow!("mark {mark:?}, uid {uid}"))
+            }
+        })
+        .await
+        .unwrap()
+    }
+
+    // ── Records ──
+
+    /// The record's ConfigMap, if there is one.
+    pub(crate) async fn config_map(&self, node: &str) -> Option<ConfigMap> {
+        self.config_maps().get_opt(&record_name(node)).await.unwrap()
+    }
+
+    /// The record, if there is one that can be read.
+    pub(crate) async fn record(&self, node: &str) -> Option<Record> {
+        let data = self.config_map(node).await?.data.unwrap_or_default();
+        Record::parse(node, data.get(DATA_KEY).map(String::as_str)).ok()
+    }
+
+    /// Waits until the record answers.
+    pub(crate) async fn record_becomes(
+        &self,
+        node: &str,
+        what: &str,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Record {
+        eventually(SOON, &format!("the record of {node}: {what}"), || async {
+            let record = self.record(node).await;
+            match record {
+                Some(record) if wanted(&record) => Ok(Some(record)),
+                other => Err(anyhow::anyhow!("{other:?}")),
+            }
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Waits until the record holds exactly these labels.
+    pub(crate) async fn recorded(&self, node: &str, labels: &Labels) -> Record {
+        let what = format!("holds {labels:?}");
+        self.record_becomes(node, &what, |record| record.kept.labels == *labels).await
+    }
+
+    /// Waits until the record is closed with exactly these labels.
+    pub(crate) async fn closed(&self, node: &str, labels: &Labels) -> Record {
+        let what = format!("is closed with {labels:?}");
+        let closed = |record: &Record| record.state == State::Closed && record.kept.labels == *labels;
+        self.record_becomes(node, &what, closed).await
+    }
+
+    /// Waits until the record is gone.
+    pub(crate) async fn record_goes(&self, node: &str) {
+        eventually(SOON, &format!("the record of {node} is gone"), || async {
+            match self.config_map(node).await {
+                None => Ok(Some(())),
+                Some(there) => Err(anyhow::anyhow!("{:?}", there.metadata)),
+            }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Replaces the record's text, as somebody with an editor would; its annotations stay.
+    pub(crate) async fn edit_record(&self, node: &str, text: &str) {
+        let patch = json!({ "data": { DATA_KEY: text } });
+        let params = PatchParams::default();
+        self.config_maps().patch(&record_name(node), &params, &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// The ConfigMaps into which unreadable records were copied.
+    pub(crate) async fn set_aside(&self) -> Vec<ConfigMap> {
+        let all = self.config_maps().list(&ListParams::default()).await.unwrap();
+        let aside = |map: &ConfigMap| map.metadata.name.as_ref().unwrap().starts_with("node-record-aside.");
+        all.items.into_iter().filter(aside).collect()
+    }
+
+    /// Waits for an Event about a node.
+    pub(crate) async fn event(&self, node: &str, reason: &str) -> Event {
+        let events: Api<Event> = Api::namespaced(self.plane.admin(), "default");
+        let params = ListParams::default().fields(&format!("involvedObject.name={node}"));
+        eventually(SOON, &format!("an Event {reason} about {node}"), || async {
+            let found = events.list(&params).await?.items;
+            let reasons: Vec<_> = found.iter().filter_map(|event| event.reason.clone()).collect();
+            found
+                .into_iter()
+                .find(|event| event.reason.as_deref() == Some(reason))
+                .map(Some)
+                .ok_or_else(|| anyhow::anyhow!("{reasons:?}"))
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Waits until the keeper has dealt with everything that happened so far: a probe node that is labelled
+    /// now is recorded, and nothing is pending. Watches are in order, so whatever came before was seen.
+    pub(crate) async fn caught_up(&self) {
+        let probe = "probe-of-the-test";
+        let stamp = self.plane.revision().await.unwrap().to_string();
+        let labels = pairs([("probe", stamp.as_str())]);
+        if self.nodes().get_opt(probe).await.unwrap().is_none() {
+            self.register(probe, &labels).await;
+        } else {
+            self.label(probe, "probe", Some(&stamp)).await;
+        }
+        self.recorded(probe, &labels).await;
+        eventually(SOON, "nothing is pending", || async {
+            let pending = self.metric("pending");
+            if pending == 0.0 { Ok(Some(())) } else { Err(anyhow::anyhow!("{pending} pending")) }
+        })
+        .await
+        .unwrap();
+    }
+}
+
+/// Grants what `deploy/rbac.yaml` grants, and waits until the API server knows.
+async fn grant(plane: &ControlPlane, account: &Client) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rbac.yaml");
+    let applied = Command::new(plane.assets().kubectl())
+        .arg("--kubeconfig")
+        .arg(plane.kubeconfig_for_admin().unwrap())
+        .args(["apply", "--validate=false", "-f"])
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(applied.status.success(), "{applied:?}");
+    let may = |verb: &str, resource: &str, namespace: Option<&str>| SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(verb.to_owned()),
+                resource: Some(resource.to_owned()),
+                namespace: namespace.map(str::to_owned),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let asked = [
+        may("patch", "nodes", None),
+        may("delete", "configmaps", Some(NAMESPACE)),
+        may("create", "events", Some("default")),
+    ];
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());
+    eventually(SOON, "the permissions count", || async {
+        for ask in &asked {
+            let answer = reviews.create(&PostParams::default(), ask).await?;
+            if !answer.status.is_some_and(|status| status.allowed) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    })
+    .await
+    .unwrap();
+}
