@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// Where the keeper lives.
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Its mark.
