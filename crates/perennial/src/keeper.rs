@@ -449,9 +449,29 @@ impl Keeper {
     fn fold(&mut self, name: &Name, outcome: Outcome) {
         let now = Timestamp::now();
         self.ledger.done(name);
-        if !matches!(outcome, Outcome::Failed(..) | Outcome::Braked) {
-            self.ledger.succeeded(name);
+        match outcome {
+            Outcome::Overtaken(read) => {
+                self.metrics.error("conflict");
+                let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
+                let wait = SignedDuration::try_from(backoff(failures + 1)).unwrap_or(SLOWLY);
+                self.ledger.overtaken(name, now + wait);
+                self.take(name, *read, now);
+            }
+            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
+            Outcome::Braked => {
+                self.metrics.brake.set(1);
+                self.ledger.put_off(name, now + SLOWLY);
+            }
+            outcome => {
+                self.ledger.succeeded(name);
+                self.take(name, outcome, now);
+            }
         }
+        self.look(name);
+    }
+
+    /// Folds what was read or written.
+    fn take(&mut self, name: &Name, outcome: Outcome, now: Timestamp) {
         match outcome {
             Outcome::Node(Ok(node)) => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
@@ -494,10 +514,6 @@ impl Keeper {
                 info!(node = %name, why = why.as_str(), "erased the record");
                 self.ledger.record_read(name, None);
             }
-            Outcome::Braked => {
-                self.metrics.brake.set(1);
-                self.ledger.put_off(name, now + SLOWLY);
-            }
             Outcome::TooLarge(bytes) => {
                 self.report.too_large(name, bytes);
                 self.ledger.hold(name);
@@ -506,9 +522,8 @@ impl Keeper {
                 info!(node = %name, plan = what, "dry run: this would be done");
                 self.ledger.hold(name);
             }
-            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
+            Outcome::Idle | Outcome::Braked | Outcome::Overtaken(_) | Outcome::Failed(..) => {}
         }
-        self.look(name);
     }
 
     /// Puts a line off after a failure, and has whatever is in doubt read again.

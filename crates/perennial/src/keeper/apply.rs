@@ -32,6 +32,10 @@ pub(crate) enum Outcome {
     Wrote(RecordObject, Box<Write>, &'static str),
     /// The node was patched.
     Patched(NodeObject, Box<Patch>),
+    /// Somebody was faster; this is what is there now.
+    Overtaken(Box<Outcome>),
+    /// There was nothing to do.
+    Idle,
     /// An unreadable record's bytes are safe.
     SetAside,
     /// The record is gone.
@@ -75,13 +79,14 @@ impl Apply {
             return Outcome::WouldHave(plan.as_str());
         }
         let transition = plan.as_str();
+        let over = seen.is_some();
         let doubt = match &plan {
             Plan::Patch(_) => Doubt::Node,
             plan if writes(plan) => Doubt::Record,
             _ => Doubt::None,
         };
         let result = match plan {
-            Plan::Rest(_) | Plan::Wait { .. } => return Outcome::SetAside,
+            Plan::Rest(_) | Plan::Wait { .. } => return Outcome::Idle,
             Plan::ReadRecord => self.api.read_record(name).await.map(Outcome::Record),
             Plan::ReadNode => self.api.read_node(name).await.map(Outcome::Node),
             Plan::Prove { uid, from, to } => self.prove(name, uid, from, to).await,
@@ -94,17 +99,27 @@ impl Apply {
         };
         match result {
             Ok(outcome) => outcome,
-            // Somebody was faster: what they wrote decides.
-            Err(ApiError::Conflict(_) | ApiError::NotFound) if doubt == Doubt::Record => {
-                read_again(self.api.read_record(name).await.map(Outcome::Record))
+            // Where there was no record to write over, what is not found is the namespace.
+            Err(ApiError::NotFound) if doubt == Doubt::Record && !over => {
+                Outcome::Failed(ApiError::NotFound, Doubt::None)
             }
-            Err(ApiError::Conflict(_) | ApiError::NotFound) if doubt == Doubt::Node => {
-                read_again(self.api.read_node(name).await.map(Outcome::Node))
-            }
+            Err(ApiError::Conflict(_) | ApiError::NotFound) => self.overtaken(name, doubt).await,
             Err(error) => {
                 let doubt = if error.may_have_happened() { doubt } else { Doubt::None };
                 Outcome::Failed(error, doubt)
             }
+        }
+    }
+
+    /// Somebody was faster: what they wrote decides, so it is read at once.
+    async fn overtaken(&self, name: &Name, doubt: Doubt) -> Outcome {
+        let read = match doubt {
+            Doubt::Node => self.api.read_node(name).await.map(Outcome::Node),
+            Doubt::Record | Doubt::None => self.api.read_record(name).await.map(Outcome::Record),
+        };
+        match read {
+            Ok(outcome) => Outcome::Overtaken(Box::new(outcome)),
+            Err(error) => Outcome::Failed(error, Doubt::None),
         }
     }
 
@@ -176,10 +191,6 @@ impl Apply {
         let limit = self.policy.brake().limit(self.records);
         self.brake.allows(&self.api, limit, Timestamp::now()).await
     }
-}
-
-fn read_again(read: Result<Outcome, ApiError>) -> Outcome {
-    read.unwrap_or_else(|error| Outcome::Failed(error, Doubt::None))
 }
 
 /// Whether a plan changes anything in the cluster.

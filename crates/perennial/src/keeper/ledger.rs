@@ -4,7 +4,7 @@
 //! a node, so that memory stays bounded however long the API server is away.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -34,6 +34,8 @@ pub(crate) enum Urgency {
 }
 
 const URGENCIES: usize = 4;
+/// How often in a row a line may be overtaken before it waits.
+const OVERTAKEN: u32 = 3;
 
 /// Where a line stands, for the gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub(crate) struct Ledger {
     /// How many nodes are there.
     nodes: usize,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
-    machines: BTreeMap<Digest, Vec<Name>>,
+    machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
 }
 
 /// How the fleet stands.
@@ -234,6 +236,7 @@ impl Ledger {
             return None;
         }
         entry.held = false;
+        self.index_machine(&name);
         Some(name)
     }
 
@@ -260,6 +263,7 @@ impl Ledger {
             *hint = hint.or(known);
         }
         entry.line.record_seen(seen);
+        self.index_machine(name);
     }
 
     /// Folds a record's removal.
@@ -401,6 +405,14 @@ impl Ledger {
         }
     }
 
+    /// Somebody was faster. That is progress too, but not if it goes on and on.
+    pub(crate) fn overtaken(&mut self, name: &Name, until: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.failures = entry.failures.saturating_add(1);
+            entry.not_before = (entry.failures > OVERTAKEN).then_some(until);
+        }
+    }
+
     /// Work on a line went well.
     pub(crate) fn succeeded(&mut self, name: &Name) {
         if let Some(entry) = self.entries.get_mut(name) {
@@ -442,29 +454,32 @@ impl Ledger {
 
     /// Builds the index of machines, where the policy finds records by them.
     pub(crate) fn index_machines(&mut self, wanted: bool) {
-        self.machines.clear();
-        if !wanted {
-            return;
+        self.machines = wanted.then(BTreeMap::new);
+        for name in self.names() {
+            self.index_machine(&name);
         }
-        for (name, entry) in &self.entries {
-            if let Some(provider) =
-                entry.line.seen().and_then(Seen::summary).and_then(|record| record.provider)
-            {
-                self.machines.entry(provider).or_default().push(name.clone());
-            }
+    }
+
+    /// Enters a record into the index. It is never taken out: whoever looks compares again.
+    fn index_machine(&mut self, name: &Name) {
+        let Some(machines) = &mut self.machines else { return };
+        let record = self.entries.get(name).and_then(|entry| entry.line.seen()).and_then(Seen::summary);
+        if let Some(provider) = record.and_then(|record| record.provider) {
+            machines.entry(provider).or_default().insert(name.clone());
         }
     }
 
     /// Finds the newest record of the same machine under another name.
     fn meet_kin(&mut self, name: &Name) {
         let Some(live) = self.entries.get(name).and_then(|entry| entry.line.live()) else { return };
-        let Some(id) = live.provider.id() else { return };
-        let Some(names) = self.machines.get(&Digest::of(id.as_bytes())) else { return };
+        let Some(machine) = live.provider.id().map(|id| Digest::of(id.as_bytes())) else { return };
+        let Some(names) = self.machines.as_ref().and_then(|machines| machines.get(&machine)) else { return };
         let mut kin: Option<(Version, Kin)> = None;
         let mut awaited = Vec::new();
         for other in names.iter().filter(|other| *other != name) {
             let Some(line) = self.entries.get(other).map(|entry| &entry.line) else { continue };
-            let Some(summary) = line.seen().and_then(Seen::summary) else { continue };
+            let summary = line.seen().and_then(Seen::summary);
+            let Some(summary) = summary.filter(|record| record.provider == Some(machine)) else { continue };
             let found = match line.seen().map(|seen| &seen.body) {
                 Some(Body::Whole(record)) if record.state == State::Closed => Kin::Closed(record.clone()),
                 _ if line.live().is_some() => continue,
