@@ -7,7 +7,7 @@ use super::{Record, State, Version};
 use crate::kept::{Digest, Pairs};
 
 /// The annotation that carries the node's name.
-pub const NODE: &str = "perennial.dev/node";
+const NODE: &str = "perennial.dev/node";
 const SCHEMA: &str = "perennial.dev/schema";
 const STATE: &str = "perennial.dev/state";
 const UID: &str = "perennial.dev/uid";

@@ -1,0 +1,60 @@
+//! The node is away: its end is recorded, and its record is collected in time.
+
+use jiff::Timestamp;
+
+use super::{Case, whole};
+use crate::keeper::fold::{Memory, fold};
+use crate::keeper::line::Seen;
+use crate::keeper::plan::{Plan, Why};
+use crate::keeper::write::due;
+use crate::record::{Summary, Version};
+
+/// How recent a direct read must be for a record to be erased on its word.
+const LOOKED: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
+
+impl Case<'_> {
+    /// Absent, and the record is open or giving.
+    pub(super) fn absent_named(&self, seen: &Seen, summary: &Summary, at: Version) -> Plan {
+        if summary.paused {
+            return Plan::Rest(Why::Paused);
+        }
+        if at <= summary.version {
+            return Plan::Rest(Why::Lagging);
+        }
+        if !self.cx.capture {
+            return Plan::Rest(Why::CaptureOff);
+        }
+        let end = self.line.ends.iter().find(|end| end.uid == summary.uid);
+        if let Some(end) = end {
+            let until = due(end.seen_at, self.cx.close_after);
+            if !self.line.awaited && self.cx.now < until {
+                return Plan::Wait { until };
+            }
+        } else if self.line.lost != Some(summary.uid) {
+            let to = self.line.ends.first().map_or(at, |end| at.min(end.version));
+            return Plan::Prove { uid: summary.uid, from: summary.version, to };
+        }
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        match self.ended(seen, record) {
+            Some(memory) => self.doubt(record, Plan::Close(self.close(Some(record), memory))),
+            None => Plan::Rest(Why::Unmanaged),
+        }
+    }
+
+    /// Absent, and the record is closed.
+    pub(super) fn absent_closed(&self, seen: &Seen, summary: &Summary, looked: Option<Timestamp>) -> Plan {
+        if !self.line.ends.is_empty() && self.cx.capture && !summary.paused {
+            let Some(record) = whole(seen) else { return Plan::ReadRecord };
+            let before = Memory::of(record, summary.version);
+            return match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
+                Some(memory) if memory != before => Plan::Close(self.close(Some(record), memory)),
+                _ => Plan::Rest(Why::Away),
+            };
+        }
+        let Some(why) = self.erasure(summary) else { return Plan::Rest(Why::Away) };
+        match looked {
+            Some(looked) if self.cx.now < due(looked, LOOKED) => self.capture(|| Plan::Erase(why)),
+            _ => self.capture(|| Plan::ReadNode),
+        }
+    }
+}

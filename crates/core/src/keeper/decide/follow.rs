@@ -1,0 +1,146 @@
+//! The node lives and its record names it: the record follows.
+
+use super::{Case, whole};
+use crate::keeper::fold::fold;
+use crate::keeper::identity::{Likeness, keys_like, likeness};
+use crate::keeper::line::{Live, Provider, Seen};
+use crate::keeper::mark::Mark;
+use crate::keeper::plan::{Erasure, Notice, Plan, Why, Write};
+use crate::keeper::write::{due, give, patch_waiting, save};
+use crate::kept::{Digest, Kept, Pairs};
+use crate::policy::{Narrow, Rule};
+use crate::record::{State, Summary};
+
+impl Case<'_> {
+    /// open(U), U lives: the node is the authority.
+    pub(super) fn live_open(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        let older_ends = !self.line.ends.is_empty() && live.mark == Mark::None && !summary.given;
+        if older_ends && !live.terminating {
+            let Some(record) = whole(seen) else { return Plan::ReadRecord };
+            let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
+            if let Some(memory) = memory
+                && self.cx.restore
+            {
+                let Some(content) = &live.content else { return Plan::ReadNode };
+                let rule = self.cx.policy.rule_for(&content.labels, Some(&memory.labels()));
+                return match rule {
+                    None => Plan::Rest(Why::Unmanaged),
+                    Some(rule) => match likeness(rule, memory.incarnation.provider_id.as_deref(), live) {
+                        Likeness::Unread => Plan::ReadNode,
+                        Likeness::Same => Plan::Give(give(self.node, Some(record), memory, live, self.cx)),
+                        Likeness::Unknown | Likeness::Other => self.follow(seen, summary, live),
+                    },
+                };
+            }
+        }
+        self.follow(seen, summary, live)
+    }
+
+    /// Saves what changed on a living node that its record names, and gives what waited for its identity.
+    pub(super) fn follow(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        if summary.waiting && !live.terminating {
+            match self.waiting(seen, live) {
+                Plan::Rest(_) => {}
+                other => return other,
+            }
+        }
+        let unidentified = live.wants_identity && summary.provider.is_none();
+        if unidentified && live.provider == Provider::Unread && live.is_young(self.cx.now) {
+            return self.capture(|| Plan::ReadNode);
+        }
+        let same_state = summary.state == State::Open && !summary.paused && identity_kept(summary, live);
+        let agreed = self.line.agreed == Some((live.digest, summary.sequence));
+        if same_state
+            && (summary.policy == self.cx.policy.digest() && live.digest == summary.digest || agreed)
+        {
+            return self.at_rest(summary, live);
+        }
+        let (Some(record), Some(content)) = (whole(seen), &live.content) else {
+            return if whole(seen).is_none() { Plan::ReadRecord } else { Plan::ReadNode };
+        };
+        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&record.labels())) else {
+            return Plan::Rest(Why::Unmanaged);
+        };
+        let kept = rule.keep(content);
+        if same_state && record.policy != self.cx.policy.digest() {
+            // Chosen under another policy: compare only what this one keeps.
+            if project(&record.kept, rule) == kept {
+                if self.cx.policy.narrow() == Narrow::AtNextChange || record.kept == kept {
+                    return self.at_rest(summary, live);
+                }
+                return match self.save(Some(record), live, rule, kept) {
+                    Plan::Save(write) => Plan::Save(Write { braked: true, ..write }),
+                    other => other,
+                };
+            }
+        }
+        if same_state && record.kept == kept {
+            return self.at_rest(summary, live);
+        }
+        self.save(Some(record), live, rule, kept)
+    }
+
+    pub(super) fn at_rest(&self, summary: &Summary, live: &Live) -> Plan {
+        if live.bare && self.erasure(summary) == Some(Erasure::Empty) {
+            return self.capture(|| Plan::Erase(Erasure::Empty));
+        }
+        if summary.waiting {
+            return Plan::Rest(Why::IdentityUnknown);
+        }
+        Plan::Rest(Why::Agreed)
+    }
+
+    /// Keys that wait for the machine's identity, on a node that got the rest back.
+    pub(super) fn waiting(&self, seen: &Seen, live: &Live) -> Plan {
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        let Some(content) = &live.content else { return Plan::ReadNode };
+        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&record.labels())) else {
+            return Plan::Rest(Why::Unmanaged);
+        };
+        if live.provider == Provider::Unread {
+            return Plan::ReadNode;
+        }
+        let same = keys_like(&record.waiting, rule, live, Likeness::Same);
+        let other = keys_like(&record.waiting, rule, live, Likeness::Other);
+        let given = live.mark == Mark::Full;
+        if (given && !same.is_empty() || !other.is_empty()) && self.cx.capture {
+            let mut write = save(self.node, Some(record), live, rule.keep(content), self.cx);
+            let gone = |key: &String| other.contains_key(key) || given && same.contains_key(key);
+            write.record.waiting.retain(|key, _| !gone(key));
+            write.notice = (!other.is_empty()).then_some(Notice::PrivilegedDropped);
+            return Plan::Save(write);
+        }
+        if !given && !same.is_empty() && self.cx.restore {
+            return Plan::Patch(Box::new(patch_waiting(record, live, content, rule)));
+        }
+        Plan::Rest(Why::IdentityUnknown)
+    }
+
+    /// giving(U), U lives and bears its mark: it is open, in a moment.
+    pub(super) fn live_given(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        let until = due(summary.since, self.cx.open_after);
+        if live.digest == summary.digest && !summary.waiting && self.cx.now < until {
+            return Plan::Wait { until };
+        }
+        self.follow(seen, summary, live)
+    }
+}
+
+/// Whether the record knows as much about the machine as the node says.
+fn identity_kept(summary: &Summary, live: &Live) -> bool {
+    live.provider.id().is_none_or(|id| summary.provider == Some(Digest::of(id.as_bytes())))
+}
+
+/// The part of a recorded state that a rule keeps.
+fn project(kept: &Kept, rule: &Rule) -> Kept {
+    Kept {
+        labels: filter(&kept.labels, |key| rule.keeps_label(key)),
+        annotations: filter(&kept.annotations, |key| rule.keeps_annotation(key)),
+        taints: kept.taints.iter().filter(|taint| rule.keeps_taint(&taint.key)).cloned().collect(),
+        unschedulable: kept.unschedulable && rule.keeps_cordon(),
+    }
+}
+
+fn filter(pairs: &Pairs, keeps: impl Fn(&str) -> bool) -> Pairs {
+    pairs.iter().filter(|(key, _)| keeps(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}

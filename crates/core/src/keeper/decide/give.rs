@@ -1,0 +1,136 @@
+//! The node is back: its end is established, and it is given its own.
+
+use super::{Case, whole};
+use crate::keeper::fold::{Memory, fold};
+use crate::keeper::identity::{Likeness, likeness};
+use crate::keeper::line::{Kin, Live, Provider, Seen};
+use crate::keeper::mark::Mark;
+use crate::keeper::plan::{Erasure, Notice, Plan, Why};
+use crate::keeper::write::{due, give, patch};
+use crate::policy::{Identity, Rule};
+use crate::record::{Record, State, Summary};
+
+impl Case<'_> {
+    /// giving(U), U lives and does not bear its mark.
+    pub(super) fn live_giving(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        if live.terminating {
+            return Plan::Rest(Why::Terminating);
+        }
+        if !self.cx.restore {
+            return Plan::Rest(Why::RestoreOff);
+        }
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        if let Some(doubt) = &record.unproved
+            && self.line.ends.iter().any(|end| end.uid == doubt.uid)
+            && let Some(memory) = fold(Some((record, summary.version)), &self.line.ends, self.cx.policy)
+        {
+            return Plan::Give(give(self.node, Some(record), memory, live, self.cx));
+        }
+        let Some(content) = &live.content else { return Plan::ReadNode };
+        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&record.labels())) else {
+            return Plan::Rest(Why::Unmanaged);
+        };
+        if !record.waiting.is_empty() && live.provider == Provider::Unread {
+            return Plan::ReadNode;
+        }
+        Plan::Patch(Box::new(patch(record, live, content, rule)))
+    }
+
+    /// U lives, and the record names an earlier incarnation whose end it does not hold.
+    pub(super) fn successor(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        if live.mark != Mark::None {
+            return self.save_anew(seen, live, None);
+        }
+        if live.terminating {
+            return Plan::Rest(Why::Terminating);
+        }
+        let end_known = self.line.ends.iter().any(|end| end.uid == summary.uid);
+        if !end_known && self.line.lost != Some(summary.uid) {
+            let to = self.line.ends.first().map_or(live.version, |end| live.version.min(end.version));
+            return Plan::Prove { uid: summary.uid, from: summary.version, to };
+        }
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        match self.ended(seen, record) {
+            Some(memory) => self.doubt(record, self.returned(seen, record, memory, live)),
+            None => Plan::Rest(Why::Unmanaged),
+        }
+    }
+
+    /// U lives, and the record is closed.
+    pub(super) fn live_closed(&self, seen: &Seen, summary: &Summary, live: &Live, named: bool) -> Plan {
+        if live.mark != Mark::None || named {
+            return self.save_anew(seen, live, None);
+        }
+        if live.terminating {
+            return Plan::Rest(Why::Terminating);
+        }
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
+            Some(memory) => self.returned(seen, record, memory, live),
+            None => Plan::Rest(Why::Unmanaged),
+        }
+    }
+
+    /// A node is back and its memory is at hand: who is it, and what is it owed?
+    pub(super) fn returned(&self, seen: &Seen, record: &Record, memory: Memory, live: &Live) -> Plan {
+        let Some(content) = &live.content else { return Plan::ReadNode };
+        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&memory.labels())) else {
+            return Plan::Rest(Why::Unmanaged);
+        };
+        if memory.is_empty() {
+            let kept = rule.keep(content);
+            return if kept.is_empty() {
+                self.empty_successor(record)
+            } else {
+                self.save(Some(record), live, rule, kept)
+            };
+        }
+        match likeness(rule, memory.incarnation.provider_id.as_deref(), live) {
+            Likeness::Unread => Plan::ReadNode,
+            Likeness::Same => self.give_or_close(Some(record), memory, live, rule),
+            Likeness::Unknown if record.state == State::Closed => Plan::Rest(Why::IdentityUnknown),
+            Likeness::Unknown => self.capture(|| Plan::Close(self.close(Some(record), memory))),
+            Likeness::Other => match (rule.identity(), self.line.kin.as_deref()) {
+                (Identity::Machine, Some(Kin::Open)) => {
+                    Plan::Wait { until: due(self.cx.now, self.cx.close_after) }
+                }
+                (Identity::Machine, Some(Kin::Closed(kin))) => {
+                    let memory = Memory::of(kin, kin.version);
+                    self.give_or_close(Some(record), memory, live, rule)
+                }
+                _ => self.save_anew(seen, live, Some(Notice::OtherMachine)),
+            },
+        }
+    }
+
+    /// A bare node came back under a record with nothing in it.
+    pub(super) fn empty_successor(&self, record: &Record) -> Plan {
+        if self.erasure(&record.summary()) == Some(Erasure::Empty) {
+            return self.capture(|| Plan::Erase(Erasure::Empty));
+        }
+        Plan::Rest(Why::NothingKept)
+    }
+
+    pub(super) fn give_or_close(
+        &self,
+        record: Option<&Record>,
+        memory: Memory,
+        live: &Live,
+        rule: &Rule,
+    ) -> Plan {
+        if !self.cx.restore {
+            let closed = record.is_some_and(|record| {
+                record.state == State::Closed && Memory::of(record, memory.version) == memory
+            });
+            if closed {
+                return Plan::Rest(Why::RestoreOff);
+            }
+            return self.capture(|| Plan::Close(self.close(record, memory)));
+        }
+        let remembered = memory.incarnation.provider_id.as_deref();
+        if record.is_none() && likeness(rule, remembered, live) == Likeness::Unread {
+            return Plan::ReadNode;
+        }
+        Plan::Give(give(self.node, record, memory, live, self.cx))
+    }
+}

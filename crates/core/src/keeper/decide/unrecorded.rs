@@ -1,0 +1,95 @@
+//! No record: a name that is new here, or whose record somebody removed.
+
+use super::Case;
+use crate::keeper::fold::{Memory, fold};
+use crate::keeper::line::{Kin, Live, Provider, Sight};
+use crate::keeper::mark::Mark;
+use crate::keeper::plan::{Plan, Why};
+use crate::keeper::write::{due, give};
+use crate::policy::Identity;
+use crate::record::Version;
+
+impl Case<'_> {
+    pub(super) fn without_record(&self) -> Plan {
+        match &self.line.sight {
+            Sight::Unlisted => Plan::Rest(Why::NotSynced),
+            Sight::Missing if self.line.ends.is_empty() && self.line.vanished.is_none() => {
+                Plan::Rest(Why::NothingKept)
+            }
+            Sight::Missing => Plan::ReadNode,
+            Sight::Live(live) => self.live_without_record(live),
+            Sight::Absent { at, .. } => {
+                if let Some(plan) = self.prove_vanished(*at) {
+                    return plan;
+                }
+                if self.line.ends.last().is_some_and(|end| end.hand.forget) {
+                    return Plan::Rest(Why::Forgotten);
+                }
+                match fold(None, &self.line.ends, self.cx.policy) {
+                    Some(memory) if !memory.is_empty() => {
+                        self.capture(|| Plan::Close(self.close(None, memory)))
+                    }
+                    _ => Plan::Rest(Why::NothingKept),
+                }
+            }
+        }
+    }
+
+    /// A life that this replica saw and no record names vanished unseen: its end is worth looking for.
+    pub(super) fn prove_vanished(&self, to: Version) -> Option<Plan> {
+        let (uid, from) = self.line.vanished.filter(|(uid, _)| self.line.lost != Some(*uid))?;
+        Some(Plan::Prove { uid, from, to })
+    }
+
+    pub(super) fn live_without_record(&self, live: &Live) -> Plan {
+        if live.hand.forget {
+            return Plan::Rest(Why::Forgotten);
+        }
+        if live.hand.pause == Some(true) {
+            return Plan::Rest(Why::Paused);
+        }
+        if let Some(plan) = self.prove_vanished(live.version) {
+            return plan;
+        }
+        if live.bare && self.line.ends.is_empty() && self.line.kin.is_none() && !self.needs_kin(live) {
+            return Plan::Rest(Why::NothingKept);
+        }
+        let Some(content) = &live.content else { return Plan::ReadNode };
+        let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
+        let recorded = memory.as_ref().map(Memory::labels);
+        let Some(rule) = self.cx.policy.rule_for(&content.labels, recorded.as_deref()) else {
+            return Plan::Rest(Why::Unmanaged);
+        };
+        let unmarked = live.mark == Mark::None && !live.terminating;
+        if let Some(memory) = memory
+            && unmarked
+        {
+            return self.give_or_close(None, memory, live, rule);
+        }
+        if unmarked && rule.identity() == Identity::Machine && self.cx.restore {
+            match (&live.provider, self.line.kin.as_deref()) {
+                (Provider::Unread, _) => return Plan::ReadNode,
+                (_, Some(Kin::Open)) => return Plan::Wait { until: due(self.cx.now, self.cx.close_after) },
+                (_, Some(Kin::Closed(record))) if !record.is_empty() => {
+                    let memory = Memory::of(record, record.version);
+                    return Plan::Give(give(self.node, None, memory, live, self.cx));
+                }
+                _ => {}
+            }
+        }
+        let kept = rule.keep(content);
+        if kept.is_empty() {
+            return Plan::Rest(Why::NothingKept);
+        }
+        self.save(None, live, rule, kept)
+    }
+
+    /// Whether a newborn may have to inherit from the same machine under another name.
+    pub(super) fn needs_kin(&self, live: &Live) -> bool {
+        let content = live.content.as_ref();
+        live.mark == Mark::None
+            && content
+                .and_then(|content| self.cx.policy.rule_for(&content.labels, None))
+                .is_some_and(|rule| rule.identity() == Identity::Machine && live.provider == Provider::Unread)
+    }
+}
