@@ -15,7 +15,7 @@ use super::plan::{Erasure, Notice, Plan, Why, Write};
 use super::write::{close, due, save};
 use crate::kept::Kept;
 use crate::policy::{Policy, Rule};
-use crate::record::{Record, State, Summary, Unproved};
+use crate::record::{Record, State, Summary, Unproved, Version};
 
 /// What holds for every node: the policy, the time, and what this replica may do.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +122,13 @@ impl Case<'_> {
             Plan::Save(write) => Plan::Save(Write { notice: Some(Notice::Rewritten), ..write }),
             other => other,
         }
+    }
+
+    /// Looks for the end of the incarnation the record names, which was `gone` at that version.
+    fn prove(&self, summary: &Summary, gone: Version) -> Plan {
+        // Only the end of a later life bounds it: earlier ones are held until what they left is given.
+        let later = self.line.ends.iter().map(|end| end.version).find(|end| *end > summary.version);
+        Plan::Prove { uid: summary.uid, from: summary.version, to: later.map_or(gone, |end| end.min(gone)) }
     }
 
     /// The end of the incarnation the record names, with what came after it.

@@ -31,8 +31,7 @@ impl Case<'_> {
                 return Plan::Wait { until };
             }
         } else if self.line.lost != Some(summary.uid) {
-            let to = self.line.ends.first().map_or(at, |end| at.min(end.version));
-            return Plan::Prove { uid: summary.uid, from: summary.version, to };
+            return self.prove(summary, at);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match self.ended(seen, record) {

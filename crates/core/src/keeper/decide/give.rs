@@ -46,8 +46,7 @@ impl Case<'_> {
         }
         let end_known = self.line.ends.iter().any(|end| end.uid == summary.uid);
         if !end_known && self.line.lost != Some(summary.uid) {
-            let to = self.line.ends.first().map_or(live.version, |end| live.version.min(end.version));
-            return Plan::Prove { uid: summary.uid, from: summary.version, to };
+            return self.prove(summary, live.version);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match self.ended(seen, record) {
