@@ -296,6 +296,7 @@ impl Line {
             self.sight = Sight::Absent { at: end.version, looked };
         }
         self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
+        self.lost = self.lost.filter(|uid| *uid != end.uid);
         if !self.ends.iter().any(|held| held.uid == end.uid) {
             self.ends.push(end);
             self.ends.sort_by_key(|end| end.version);
