@@ -324,7 +324,11 @@ impl Line {
 
     /// The record is gone, as of `version`.
     pub fn record_removed(&mut self, version: Version) {
-        if self.seen().is_some_and(|known| known.version > version) {
+        let Some(known) = self.seen() else {
+            self.record = RecordSight::None;
+            return;
+        };
+        if known.version > version {
             return;
         }
         self.record = RecordSight::None;
