@@ -62,7 +62,9 @@ impl Case<'_> {
         let Some(summary) = seen.summary() else { return Plan::ReadRecord };
         match &self.line.sight {
             Sight::Unlisted => Plan::Rest(Why::NotSynced),
-            Sight::Missing if summary.state == State::Closed => self.absent_closed(seen, &summary, None),
+            Sight::Missing if summary.state == State::Closed && self.line.ends.is_empty() => {
+                self.absent_closed(seen, &summary, None)
+            }
             Sight::Missing => Plan::ReadNode,
             Sight::Absent { at, looked } => {
                 if self.line.ends.last().is_some_and(|end| end.hand.forget) {

@@ -38,11 +38,11 @@ impl Case<'_> {
 
     /// U lives, and the record names an earlier incarnation whose end it does not hold.
     pub(super) fn successor(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
-        if live.mark != Mark::None {
-            return self.save_anew(seen, live, None);
-        }
         if live.terminating {
             return Plan::Rest(Why::Terminating);
+        }
+        if live.mark != Mark::None {
+            return self.save_anew(seen, live, None);
         }
         let end_known = self.line.ends.iter().any(|end| end.uid == summary.uid);
         if !end_known && self.line.lost != Some(summary.uid) {
@@ -57,11 +57,11 @@ impl Case<'_> {
 
     /// U lives, and the record is closed.
     pub(super) fn live_closed(&self, seen: &Seen, summary: &Summary, live: &Live, named: bool) -> Plan {
-        if live.mark != Mark::None || named {
-            return self.save_anew(seen, live, None);
-        }
         if live.terminating {
             return Plan::Rest(Why::Terminating);
+        }
+        if live.mark != Mark::None || named {
+            return self.save_anew(seen, live, None);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
