@@ -126,9 +126,10 @@ impl Case<'_> {
     }
 }
 
-/// Whether the record knows as much about the machine as the node says.
+/// Whether the record knows as much about the machine as the node says, where that matters.
 fn identity_kept(summary: &Summary, live: &Live) -> bool {
-    live.provider.id().is_none_or(|id| summary.provider == Some(Digest::of(id.as_bytes())))
+    let known = |id: &str| summary.provider == Some(Digest::of(id.as_bytes()));
+    !live.wants_identity || live.provider.id().is_none_or(known)
 }
 
 /// The part of a recorded state that a rule keeps.
