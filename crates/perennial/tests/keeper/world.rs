@@ -46,6 +46,7 @@ pub(crate) struct World {
     policy: watch::Sender<Arc<Policy>>,
     config: KeeperConfig,
     running: Option<Running>,
+    beside: Vec<Running>,
 }
 
 /// A keeper that runs in this process.
@@ -54,6 +55,16 @@ struct Running {
     stop: CancellationToken,
     readiness: Readiness,
     registry: prometheus_client::registry::Registry,
+}
+
+impl Running {
+    async fn is_ready(&self) {
+        eventually(SOON, "the keeper is in step", || async {
+            Ok(self.readiness.missing().is_empty().then_some(()))
+        })
+        .await
+        .unwrap();
+    }
 }
 
 impl World {
@@ -85,7 +96,7 @@ impl World {
             collect_every: Duration::from_millis(300),
             ..KeeperConfig::new(NAMESPACE, receiver)
         };
-        Self { plane, account, policy, config, running: None }
+        Self { plane, account, policy, config, running: None, beside: Vec::new() }
     }
 
     /// Changes what the next keeper is started with.
@@ -107,28 +118,36 @@ impl World {
     /// Starts the keeper and does not wait.
     pub(crate) fn spawn_keeper(&mut self) {
         assert!(self.running.is_none(), "a keeper runs already");
+        self.running = Some(self.run(self.config.clone()));
+    }
+
+    /// Starts one more keeper, configured like the first but for this.
+    pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
+        let mut config = self.config.clone();
+        change(&mut config);
+        let running = self.run(config);
+        running.is_ready().await;
+        self.beside.push(running);
+    }
+
+    fn run(&self, config: KeeperConfig) -> Running {
         let mut registry = metrics::registry();
         let measured = Arc::new(Metrics::register(metrics::section(&mut registry)));
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let ready = readiness.handle("keeper");
         let work = tokio::spawn(keeper::run(
             self.account.clone(),
-            self.config.clone(),
+            config,
             measured,
             ready,
             stop.clone(),
         ));
-        self.running = Some(Running { work, stop, readiness, registry });
+        Running { work, stop, readiness, registry }
     }
 
     /// Waits until the keeper is in step with the cluster.
     pub(crate) async fn keeper_is_ready(&self) {
-        let running = self.running.as_ref().unwrap();
-        eventually(SOON, "the keeper is in step", || async {
-            Ok(running.readiness.missing().is_empty().then_some(()))
-        })
-        .await
-        .unwrap();
+        self.running.as_ref().unwrap().is_ready().await;
     }
 
     /// Stops the keeper as a rollout does: it drains.
@@ -330,6 +349,11 @@ impl World {
     /// Waits until the keeper has dealt with everything that happened so far: a probe node that is labelled
     /// now is recorded, and nothing is pending. Watches are in order, so whatever came before was seen.
     pub(crate) async fn caught_up(&self) {
+        self.caught_up_but(0).await;
+    }
+
+    /// As [`World::caught_up`] where so many nodes have to stay pending, because a person must act first.
+    pub(crate) async fn caught_up_but(&self, left: u32) {
         let probe = "probe-of-the-test";
         let stamp = self.plane.revision().await.unwrap().to_string();
         let labels = pairs([("probe", stamp.as_str())]);
@@ -339,9 +363,10 @@ impl World {
             self.label(probe, "probe", Some(&stamp)).await;
         }
         self.recorded(probe, &labels).await;
-        eventually(SOON, "nothing is pending", || async {
-            let pending = self.metric("pending");
-            if pending == 0.0 { Ok(Some(())) } else { Err(anyhow::anyhow!("{pending} pending")) }
+        eventually(SOON, &format!("{left} are pending, and nothing is under way"), || async {
+            let (pending, inflight) = (self.metric("pending"), self.metric("inflight"));
+            let caught_up = pending == f64::from(left) && inflight == 0.0;
+            if caught_up { Ok(Some(())) } else { Err(anyhow::anyhow!("{pending} pending, {inflight} busy")) }
         })
         .await
         .unwrap();
