@@ -32,6 +32,7 @@ const CONCURRENCY: usize = 64;
 const CLOSE_AFTER: Duration = Duration::from_secs(3);
 const OPEN_AFTER: Duration = Duration::from_secs(5);
 const COLLECT_EVERY: Duration = Duration::from_mins(1);
+const RETRY_SLOWLY: Duration = Duration::from_mins(1);
 /// What periods may be: often enough to be a safety net, not so often that they are the load.
 const WITHIN_A_DAY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 /// What a short wait may be.
@@ -91,6 +92,8 @@ pub struct KeeperConfig {
     pub open_after: Duration,
     /// How often the collector passes.
     pub collect_every: Duration,
+    /// How long what a person has to change (a missing permission, the brake) is left alone.
+    pub retry_slowly: Duration,
 }
 
 impl KeeperConfig {
@@ -109,6 +112,7 @@ impl KeeperConfig {
             close_after: CLOSE_AFTER,
             open_after: OPEN_AFTER,
             collect_every: COLLECT_EVERY,
+            retry_slowly: RETRY_SLOWLY,
         }
     }
 }
@@ -204,6 +208,7 @@ impl Config {
             collect_every: sources
                 .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
                 .unwrap_or(default.collect_every),
+            retry_slowly: default.retry_slowly,
             namespace: default.namespace,
             policy: default.policy,
         };

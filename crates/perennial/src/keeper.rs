@@ -53,8 +53,6 @@ pub use metrics::{Kind, Metrics};
 
 /// How many events may wait to be folded.
 const WAITING: usize = 1024;
-/// How long a permission that is missing, or a brake that is on, is left alone.
-const SLOWLY: SignedDuration = SignedDuration::from_secs(60);
 /// How long a drain may take.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -195,6 +193,11 @@ impl Keeper {
             close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
         }
+    }
+
+    /// How long to leave alone what only a person can change.
+    fn slowly(&self) -> SignedDuration {
+        SignedDuration::try_from(self.config.retry_slowly).unwrap_or(SignedDuration::from_mins(1))
     }
 
     fn look(&mut self, name: &Name) {
@@ -453,14 +456,14 @@ impl Keeper {
             Outcome::Overtaken(read) => {
                 self.metrics.error("conflict");
                 let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
-                let wait = SignedDuration::try_from(backoff(failures + 1)).unwrap_or(SLOWLY);
+                let wait = SignedDuration::try_from(backoff(failures + 1)).unwrap_or(self.slowly());
                 self.ledger.overtaken(name, now + wait);
                 self.take(name, *read, now);
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
             Outcome::Braked => {
                 self.metrics.brake.set(1);
-                self.ledger.put_off(name, now + SLOWLY);
+                self.ledger.put_off(name, now + self.slowly());
             }
             outcome => {
                 self.ledger.succeeded(name);
@@ -529,6 +532,7 @@ impl Keeper {
     /// Puts a line off after a failure, and has whatever is in doubt read again.
     fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
         self.metrics.error(error.kind());
+        let slowly = self.slowly();
         let entry = self.ledger.entry_mut(name);
         match (doubt, &mut entry.line.record, &mut entry.line.sight) {
             (Doubt::Record, RecordSight::Seen(seen), _) => {
@@ -540,10 +544,10 @@ impl Keeper {
         let wait = match error {
             ApiError::Forbidden(_) => {
                 self.metrics.forbidden.tell(error);
-                SLOWLY
+                slowly
             }
-            ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(SLOWLY),
-            _ => SignedDuration::try_from(backoff(entry.failures + 1)).unwrap_or(SLOWLY),
+            ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(slowly),
+            _ => SignedDuration::try_from(backoff(entry.failures + 1)).unwrap_or(slowly),
         };
         match error {
             ApiError::Forbidden(_) => {}

@@ -48,13 +48,14 @@ fn nothing_given_is_a_working_configuration() {
         close_after,
         open_after,
         collect_every,
+        retry_slowly,
     } = config.keeper;
     assert_eq!((namespace.as_str(), installation.as_str()), ("perennial", "perennial"));
     assert_eq!(**policy.borrow(), Policy::default());
     assert_eq!((resync, concurrency), (Duration::from_mins(5), 64));
     assert_eq!((capture, restore, dry_run), (true, true, false));
     assert_eq!((close_after, open_after), (Duration::from_secs(3), Duration::from_secs(5)));
-    assert_eq!(collect_every, Duration::from_mins(1));
+    assert_eq!((collect_every, retry_slowly), (Duration::from_mins(1), Duration::from_mins(1)));
     assert!(config.honoured.is_empty());
 }
 

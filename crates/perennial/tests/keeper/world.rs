@@ -94,6 +94,7 @@ impl World {
             close_after: Duration::from_millis(200),
             open_after: Duration::from_millis(200),
             collect_every: Duration::from_millis(300),
+            retry_slowly: Duration::from_millis(300),
             ..KeeperConfig::new(NAMESPACE, receiver)
         };
         Self { plane, account, policy, config, running: None, beside: Vec::new() }
