@@ -79,7 +79,7 @@ impl Case<'_> {
         if memory.is_empty() {
             let kept = rule.keep(content);
             return if kept.is_empty() {
-                self.empty_successor(record)
+                self.empty_successor(record, memory)
             } else {
                 self.save(Some(record), live, rule, kept)
             };
@@ -87,8 +87,7 @@ impl Case<'_> {
         match likeness(rule, memory.incarnation.provider_id.as_deref(), live) {
             Likeness::Unread => Plan::ReadNode,
             Likeness::Same => self.give_or_close(Some(record), memory, live, rule),
-            Likeness::Unknown if record.state == State::Closed => Plan::Rest(Why::IdentityUnknown),
-            Likeness::Unknown => self.capture(|| Plan::Close(self.close(Some(record), memory))),
+            Likeness::Unknown => self.remember(Some(record), memory, Why::IdentityUnknown),
             Likeness::Other => match (rule.identity(), self.line.kin.as_deref()) {
                 (Identity::Machine, Some(Kin::Open)) => {
                     Plan::Wait { until: due(self.cx.now, self.cx.close_after) }
@@ -102,12 +101,22 @@ impl Case<'_> {
         }
     }
 
-    /// A bare node came back under a record with nothing in it.
-    pub(super) fn empty_successor(&self, record: &Record) -> Plan {
+    /// A bare node came back, and the life before it left nothing.
+    pub(super) fn empty_successor(&self, record: &Record, memory: Memory) -> Plan {
         if self.erasure(&record.summary()) == Some(Erasure::Empty) {
             return self.capture(|| Plan::Erase(Erasure::Empty));
         }
-        Plan::Rest(Why::NothingKept)
+        self.remember(Some(record), memory, Why::NothingKept)
+    }
+
+    /// Closes the record with what is remembered, unless it says that already: then it rests for this reason.
+    pub(super) fn remember(&self, record: Option<&Record>, memory: Memory, why: Why) -> Plan {
+        let held =
+            |record: &Record| record.state == State::Closed && Memory::of(record, memory.version) == memory;
+        if record.is_some_and(held) {
+            return Plan::Rest(why);
+        }
+        self.capture(|| Plan::Close(self.close(record, memory)))
     }
 
     pub(super) fn give_or_close(
@@ -118,13 +127,7 @@ impl Case<'_> {
         rule: &Rule,
     ) -> Plan {
         if !self.cx.restore {
-            let closed = record.is_some_and(|record| {
-                record.state == State::Closed && Memory::of(record, memory.version) == memory
-            });
-            if closed {
-                return Plan::Rest(Why::RestoreOff);
-            }
-            return self.capture(|| Plan::Close(self.close(record, memory)));
+            return self.remember(record, memory, Why::RestoreOff);
         }
         let remembered = memory.incarnation.provider_id.as_deref();
         if record.is_none() && likeness(rule, remembered, live) == Likeness::Unread {
