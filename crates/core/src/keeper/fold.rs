@@ -94,25 +94,51 @@ impl Memory {
 ///
 /// `version` is the record's, as it counts in this history.
 pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Policy) -> Option<Memory> {
-    let mut memory = record.map(|(record, version)| Memory::of(record, version));
+    let beneath = record.and_then(|(record, version)| beneath(record, version, ends, policy));
+    let layered = beneath.is_some();
+    let mut memory = beneath.or_else(|| record.map(|(record, version)| Memory::of(record, version)));
     for end in ends {
+        let word = record.map_or(Word::Later, |(record, version)| whose_word(record, version, end));
+        if word == Word::None {
+            continue;
+        }
         let recorded = memory.as_ref().map(Memory::labels);
         let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else { continue };
         let kept = rule.keep(&end.content);
-        let Some(memory) = &mut memory else {
-            memory = Some(first(end, kept));
-            continue;
-        };
-        match record.map_or(Word::Later, |(record, version)| whose_word(record, version, end)) {
-            Word::None => {}
-            Word::Later if end.mark == Mark::None => memory.merge(end, &kept, rule),
-            Word::Content | Word::Later => memory.replace(end, kept),
+        match &mut memory {
+            None => memory = Some(first(end, kept)),
+            Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
+                memory.merge(end, &kept, rule);
+            }
+            Some(memory) => memory.replace(end, kept),
         }
     }
     memory
 }
 
+/// What earlier lives left and was never given to the one that an open record names: it lies beneath that
+/// life's own end, as if it was being given.
+fn beneath(record: &Record, version: Version, ends: &[End], policy: &Policy) -> Option<Memory> {
+    let own = ends.iter().find(|end| end.uid == record.incarnation.uid);
+    if record.state != State::Open || record.given || own.is_some_and(|end| end.mark != Mark::None) {
+        return None;
+    }
+    let earlier = |end: &&End| end.uid != record.incarnation.uid && end.version <= version;
+    let earlier: Vec<End> = ends.iter().filter(earlier).cloned().collect();
+    let mut memory = fold(None, &earlier, policy).filter(|memory| !memory.is_empty())?;
+    memory.set_privileged_aside();
+    if own.is_none() {
+        let rule = policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
+        memory.kept = merged(&record.kept, &memory.kept, rule);
+    }
+    for (key, waiting) in &record.waiting {
+        memory.waiting.entry(key.clone()).or_insert_with(|| waiting.clone());
+    }
+    Some(Memory { incarnation: record.incarnation.clone(), version, ..memory })
+}
+
 /// What an end means to a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     /// It is older than what the record says.
     None,
