@@ -62,7 +62,8 @@ pub(crate) struct Entry {
     record_list: u32,
     /// Work is under way.
     busy: bool,
-    queued: bool,
+    /// The queue it waits in; what it left behind in a less urgent one is passed over.
+    queued: Option<Urgency>,
     /// Not before this time, after a failure.
     not_before: Option<Timestamp>,
     pub(crate) failures: u32,
@@ -341,9 +342,12 @@ impl Ledger {
             plan => {
                 if let Some(until) = entry.not_before.filter(|until| *until > cx.now) {
                     self.timers.push(Reverse((until, name.clone())));
-                } else if !entry.queued && !entry.held {
-                    entry.queued = true;
-                    self.queues[urgency(plan, &entry.line) as usize].push_back(name.clone());
+                } else if !entry.held {
+                    let urgency = urgency(plan, &entry.line);
+                    if entry.queued.is_none_or(|queued| urgency < queued) {
+                        entry.queued = Some(urgency);
+                        self.queues[urgency as usize].push_back(name.clone());
+                    }
                 }
                 Standing::Pending
             }
@@ -365,9 +369,15 @@ impl Ledger {
     /// The next line to act on, with its plan, most urgent first.
     pub(crate) fn next(&mut self, cx: &Context<'_>) -> Option<(Name, Plan)> {
         loop {
-            let name = self.queues.iter_mut().find_map(VecDeque::pop_front)?;
+            let (urgency, name) = self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
+                let name = queue.pop_front()?;
+                Some((urgency, name))
+            })?;
             let Some(entry) = self.entries.get_mut(&name) else { continue };
-            entry.queued = false;
+            if entry.queued.is_none_or(|queued| queued as usize != urgency) {
+                continue;
+            }
+            entry.queued = None;
             if entry.busy {
                 continue;
             }
@@ -531,3 +541,6 @@ fn urgency(plan: &Plan, line: &Line) -> Urgency {
         (_, None) => Urgency::End,
     }
 }
+
+#[cfg(test)]
+mod tests;

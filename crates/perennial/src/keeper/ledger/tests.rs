@@ -1,0 +1,213 @@
+//! Folds and queues, without any server.
+
+use jiff::{SignedDuration, Timestamp};
+use perennial_core::keeper::{Context, Plan};
+use perennial_core::kept::Pairs;
+use perennial_core::record::{DATA_KEY, Record};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+struct Fixture {
+    ledger: Ledger,
+    policy: Policy,
+}
+
+impl Fixture {
+    /// A ledger whose lists are complete and empty.
+    fn synced() -> Self {
+        let mut fixture = Self { ledger: Ledger::default(), policy: Policy::default() };
+        fixture.ledger.nodes_listing();
+        fixture.ledger.records_listing();
+        fixture.ledger.nodes_listed();
+        fixture.ledger.records_listed();
+        fixture
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            policy: &self.policy,
+            now: NOW,
+            capture: true,
+            restore: true,
+            close_after: SignedDuration::ZERO,
+            open_after: SignedDuration::ZERO,
+        }
+    }
+
+    fn apply(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Option<Name> {
+        let changed = self.ledger.node_applied(object(node, uid, version, label), "x", &self.policy, NOW)?;
+        self.look(&changed);
+        Some(changed)
+    }
+
+    fn look(&mut self, name: &Name) -> Looked {
+        let policy = self.policy.clone();
+        let cx = Context { policy: &policy, ..self.context() };
+        self.ledger.look(name, &cx)
+    }
+
+    fn delete(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Name {
+        let name = self.ledger.node_deleted(object(node, uid, version, label), "x", &self.policy, NOW);
+        self.look(&name);
+        name
+    }
+
+    fn next(&mut self) -> Option<(Name, Plan)> {
+        let policy = self.policy.clone();
+        let cx = Context { policy: &policy, ..self.context() };
+        self.ledger.next(&cx)
+    }
+
+    /// Pretends that a planned record was written, and gives back its text.
+    fn write(&mut self, name: &Name, plan: &Plan, version: Version) {
+        let (Plan::Save(write) | Plan::Close(write) | Plan::Give(write)) = plan else {
+            panic!("not a record write: {plan:?}")
+        };
+        self.ledger.done(name);
+        self.ledger.record_read(name, Some(&record_object(&write.record, version)));
+        self.look(name);
+    }
+}
+
+fn object(node: &str, uid: u128, version: Version, label: Option<&str>) -> NodeObject {
+    let labels: Pairs = label.map(|value| ("team".to_owned(), value.to_owned())).into_iter().collect();
+    let metadata = json!({
+        "name": node, "uid": Uuid::from_u128(uid), "resourceVersion": version.to_string(), "labels": labels,
+    });
+    serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+}
+
+fn record_object(record: &Record, version: Version) -> RecordObject {
+    let metadata = json!({
+        "name": format!("node-record.{}", record.node),
+        "uid": Uuid::from_u128(99),
+        "resourceVersion": version.to_string(),
+        "annotations": record.annotations(),
+    });
+    let data = json!({ DATA_KEY: record.to_json() });
+    serde_json::from_value(json!({ "metadata": metadata, "data": data })).unwrap()
+}
+
+#[test]
+fn a_heartbeat_changes_nothing_but_the_version() {
+    let mut fleet = Fixture::synced();
+    assert!(fleet.apply("a", 1, 10, Some("blue")).is_some());
+    assert!(fleet.apply("a", 1, 11, Some("blue")).is_none());
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.live().unwrap().version, 11);
+    assert!(fleet.apply("a", 1, 12, Some("red")).is_some());
+}
+
+#[test]
+fn restores_go_before_ends_and_ends_before_saves() {
+    let mut fleet = Fixture::synced();
+    // Three recorded nodes.
+    for (place, node) in ["back", "gone", "kept"].into_iter().enumerate() {
+        fleet.apply(node, place as u128 + 1, 10, Some("blue"));
+        let (name, plan) = fleet.next().unwrap();
+        fleet.write(&name, &plan, 20);
+    }
+    fleet.apply("kept", 3, 30, Some("red"));
+    fleet.delete("gone", 2, 31, Some("blue"));
+    fleet.delete("back", 1, 32, Some("blue"));
+    fleet.apply("back", 4, 33, None);
+    let mut order = Vec::new();
+    while let Some((name, _)) = fleet.next() {
+        order.push(name.to_string());
+    }
+    assert_eq!(order, ["back", "gone", "kept"], "\"back\" was queued by its end first, behind \"gone\"");
+}
+
+#[test]
+fn a_line_is_worked_on_by_one_at_a_time() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    assert!(fleet.next().is_some());
+    fleet.apply("a", 1, 11, Some("red"));
+    assert!(fleet.next().is_none(), "work is under way");
+    let name: Name = "a".into();
+    fleet.ledger.done(&name);
+    fleet.look(&name);
+    let (_, plan) = fleet.next().unwrap();
+    assert!(matches!(plan, Plan::Save(write) if write.record.kept.labels["team"] == "red"));
+}
+
+#[test]
+fn a_node_that_a_list_lacks_has_to_be_read_before_anything_happens() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    fleet.ledger.nodes_listing();
+    fleet.ledger.nodes_listed();
+    fleet.look(&name);
+    assert_eq!(fleet.next().unwrap().1, Plan::ReadNode);
+}
+
+#[test]
+fn a_record_that_a_list_lacks_has_to_be_read_before_it_counts_as_gone() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    fleet.ledger.records_listing();
+    fleet.ledger.records_listed();
+    fleet.look(&name);
+    assert_eq!(fleet.next().unwrap().1, Plan::ReadRecord);
+}
+
+#[test]
+fn an_event_with_an_old_sequence_is_a_foreign_edit() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    let Plan::Save(write) = plan else { unreachable!() };
+    assert!(fleet.ledger.record_applied(&record_object(&write.record, 20)).is_none(), "the echo");
+    assert!(fleet.ledger.record_applied(&record_object(&write.record, 21)).is_some());
+    fleet.look(&name);
+    assert_eq!(fleet.next().unwrap().1, Plan::ReadRecord);
+}
+
+#[test]
+fn what_is_put_off_waits_for_its_timer() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, _) = fleet.next().unwrap();
+    fleet.ledger.done(&name);
+    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(5));
+    fleet.look(&name);
+    assert!(fleet.next().is_none());
+    assert_eq!(fleet.ledger.next_timer(), Some(NOW + SignedDuration::from_secs(5)));
+    assert_eq!(fleet.ledger.due(NOW + SignedDuration::from_secs(5)), [name]);
+}
+
+#[test]
+fn nodes_are_counted_as_current_once_their_record_is() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    fleet.apply("bare", 2, 11, None);
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, current: 1, pending: 1 });
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, current: 2, pending: 0 });
+    fleet.delete("bare", 2, 21, None);
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 1, current: 1, pending: 0 });
+    assert!(fleet.ledger.entry("bare").is_none(), "nothing is left to know of it");
+}
+
+#[test]
+fn a_node_at_rest_costs_a_few_hundred_bytes() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    let line = &fleet.ledger.entry("a").unwrap().line;
+    assert!(line.live().unwrap().content.is_none());
+    assert!(matches!(line.seen().unwrap().body, Body::Summary(_)));
+    let bytes = size_of::<Entry>() + size_of_val(line.live().unwrap()) + size_of_val(line.seen().unwrap());
+    assert!(bytes < 1000, "{bytes}");
+}
