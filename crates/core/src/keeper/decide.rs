@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::fold::{Memory, fold};
-use super::line::{Body, Line, Live, Provider, RecordSight, Seen, Sight};
+use super::line::{Body, End, Line, Live, Provider, RecordSight, Seen, Sight};
 use super::mark::Mark;
 use super::plan::{Erasure, Notice, Plan, Why, Write};
 use super::write::{close, due, save};
@@ -67,7 +67,7 @@ impl Case<'_> {
             }
             Sight::Missing => Plan::ReadNode,
             Sight::Absent { at, looked } => {
-                if self.line.ends.last().is_some_and(|end| end.hand.forget) {
+                if self.line.ends.last().is_some_and(|end| forgets(end, &summary)) {
                     return self.capture(|| Plan::Erase(Erasure::Forgotten));
                 }
                 if summary.state == State::Closed {
@@ -84,7 +84,7 @@ impl Case<'_> {
         if live.version < summary.version || !named && live.version == summary.version {
             return Plan::Rest(Why::Lagging);
         }
-        if live.hand.forget {
+        if live.hand.forget || !named && self.line.ends.iter().any(|end| forgets(end, summary)) {
             return self.capture(|| Plan::Erase(Erasure::Forgotten));
         }
         let paused = live.hand.pause.unwrap_or(summary.paused && !named);
@@ -195,6 +195,11 @@ impl Case<'_> {
     fn capture(&self, plan: impl FnOnce() -> Plan) -> Plan {
         if self.cx.capture { plan() } else { Plan::Rest(Why::CaptureOff) }
     }
+}
+
+/// Whether an end was to be forgotten, and with it what the record says.
+fn forgets(end: &End, summary: &Summary) -> bool {
+    end.hand.forget && end.version > summary.version
 }
 
 fn whole(seen: &Seen) -> Option<&Record> {

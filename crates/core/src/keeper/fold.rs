@@ -102,6 +102,10 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
         if word == Word::None {
             continue;
         }
+        if end.hand.forget {
+            memory = None;
+            continue;
+        }
         let recorded = memory.as_ref().map(Memory::labels);
         let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else { continue };
         let kept = rule.keep(&end.content);
