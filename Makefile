@@ -1,0 +1,58 @@
+# Everything a person or a machine does with this repository. `make` alone lists it.
+#
+# Assumed: Rust, Go and make. What else is needed (a linker, util-linux) is installed where that is possible,
+# and named where it is not.
+
+# Integration tests start control planes of their own: more at a time need more memory, not more cores.
+export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
+# Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
+DEMO_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fmt deny controlplane prerequisites clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: prerequisites controlplane ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
+	cargo build --locked --package perennial
+	cargo run --locked --quiet --package perennial-testkit --bin demo -- $(DEMO_ARGS)
+
+test: lint controlplane ## Check everything: lint, then every test against a real API server
+	cargo test --workspace --locked
+
+lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
+	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
+	@cargo clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
+
+deny: ## Check licences and advisories of dependencies, if cargo-deny is installed
+	@if cargo deny --version >/dev/null 2>&1; then \
+	  cargo deny check; \
+	else \
+	  echo "cargo-deny is not installed: licences and advisories are not checked (cargo install cargo-deny)"; \
+	fi
+
+fmt: ## Format the code
+	cargo fmt --all
+
+controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes)
+	@dev/controlplane/build
+
+prerequisites: # Installs what is missing, or says what that is
+	@command -v cargo >/dev/null || { echo "Rust is missing: https://rustup.rs" >&2; exit 1; }
+	@missing=; \
+	command -v cc >/dev/null || missing="$$missing build-essential"; \
+	{ command -v setpriv && command -v flock; } >/dev/null || missing="$$missing util-linux"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing$$missing"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+	  echo "missing:$$missing (names of Debian packages): install them and try again" >&2; exit 1; \
+	fi
+
+clean: ## Remove what cargo built; the control plane stays in the cache
+	cargo clean
