@@ -113,7 +113,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits until the probe answers (see [`eventually`]); fails at once when the process dies before, and shows
+    /// Waits until the probe answers (see [`eventually()`]); fails at once when the process dies before, and shows
     /// the tail of its log in either case.
     pub async fn until<T, F, Fut>(&mut self, within: Duration, what: &str, probe: F) -> anyhow::Result<T>
     where

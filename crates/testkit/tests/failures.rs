@@ -8,6 +8,10 @@ use std::{
 };
 
 use anyhow::Context;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use perennial_testkit::{ControlPlane, Pids, eventually};
 
 const FOR: Duration = Duration::from_secs(20);
@@ -67,6 +71,16 @@ async fn an_api_server_that_dies_at_start_shows_its_last_words() {
 }
 
 #[tokio::test]
+async fn a_port_that_stays_taken_is_told_after_some_tries() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let flag = format!("--secure-port={}", taken.local_addr().unwrap().port());
+    let error = format!("{:#}", ControlPlane::builder().apiserver_flag(flag).start().await.err().unwrap());
+    assert!(error.contains("none of 3 tries found its ports free"), "{error}");
+    assert!(error.contains("address already in use"), "{error}");
+    fs::remove_dir_all(Path::new(named_in(&error)).parent().unwrap()).unwrap();
+}
+
+#[tokio::test]
 async fn nothing_is_left_after_drop() {
     let controlplane = ControlPlane::start().await.unwrap();
     let (pids, folder) = (controlplane.pids().await, controlplane.folder().to_owned());
@@ -106,7 +120,7 @@ async fn run_until_killed() {
     std::future::pending::<()>().await;
 }
 
-async fn nothing_is_left_after(signal: &str) -> anyhow::Result<()> {
+async fn nothing_is_left_after(signal: Signal) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let report = folder.path().join("report");
     let mut owner = Command::new(env::current_exe()?)
@@ -125,17 +139,17 @@ async fn nothing_is_left_after(signal: &str) -> anyhow::Result<()> {
     let folder = Path::new(line()?);
     assert!(pids.etcd.is_some_and(lives) && folder.exists());
 
-    Command::new("kill").arg(signal).arg(owner.id().to_string()).status()?;
+    kill(Pid::from_raw(i32::try_from(owner.id())?), signal)?;
     owner.wait()?;
     nothing_is_left(pids, folder).await
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_the_owner_is_killed() {
-    nothing_is_left_after("-KILL").await.unwrap();
+    nothing_is_left_after(Signal::SIGKILL).await.unwrap();
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_the_owner_is_interrupted() {
-    nothing_is_left_after("-INT").await.unwrap();
+    nothing_is_left_after(Signal::SIGINT).await.unwrap();
 }

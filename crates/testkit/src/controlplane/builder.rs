@@ -18,7 +18,7 @@ use crate::{
 /// About two seconds when nothing else runs; this is for machines on which much does.
 const READY: Duration = Duration::from_mins(1);
 /// How often other ports are tried when somebody took ours between the choice and the start.
-const ATTEMPTS: usize = 5;
+const TRIES: usize = 3;
 
 /// What may be chosen about a control plane.
 #[derive(Clone, Debug)]
@@ -84,20 +84,20 @@ impl ControlPlaneBuilder {
             Some(folder) => Assets::in_folder(folder)?,
             None => Assets::find()?,
         };
-        let mut attempt = 1;
+        let mut tries = 0;
         loop {
+            tries += 1;
             let mut controlplane = self.prepare(&assets)?;
-            match controlplane.start_both().await {
-                Ok(()) => return Ok(controlplane),
-                Err(error) if attempt < ATTEMPTS && port_was_taken(&error) => attempt += 1,
-                Err(error) => {
-                    controlplane.workdir.keep_logs();
-                    let logs = controlplane.logs().display().to_string();
-                    return Err(
-                        error.context(format!("the control plane did not start (logs kept in {logs})"))
-                    );
+            let Err(mut error) = controlplane.start_both().await else { return Ok(controlplane) };
+            if port_was_taken(&error) {
+                if tries < TRIES {
+                    continue;
                 }
+                error = error.context(format!("none of {TRIES} tries found its ports free"));
             }
+            controlplane.workdir.keep_logs();
+            let logs = controlplane.logs().display().to_string();
+            return Err(error.context(format!("the control plane did not start (logs kept in {logs})")));
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::ControlPlane;
 
 const READY: Duration = Duration::from_mins(1);
-/// An API server that is asked to end waits for its watches, which do not end by themselves.
-const GRACE: Duration = Duration::from_secs(3);
+/// Both, asked to end, wait for streams that do not end by themselves. They begin to refuse new ones at once.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Process ids, for those who want to show or measure them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
