@@ -87,7 +87,7 @@ impl Case<'_> {
         if live.hand.forget || !named && self.line.ends.iter().any(|end| forgets(end, summary)) {
             return self.capture(|| Plan::Erase(Erasure::Forgotten));
         }
-        let paused = live.hand.pause.unwrap_or(summary.paused && !named);
+        let paused = live.hand.pause.unwrap_or(!named && self.on_hold(Some(summary)));
         if paused {
             return self.paused(seen, summary, live, named);
         }
@@ -102,11 +102,29 @@ impl Case<'_> {
 
     /// Paused: the record remembers that once, and rests.
     fn paused(&self, seen: &Seen, summary: &Summary, live: &Live, named: bool) -> Plan {
-        if !named || summary.paused || summary.state != State::Open {
+        if summary.paused || live.hand.pause.is_some() && (!named || summary.state != State::Open) {
             return Plan::Rest(Why::Paused);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
-        self.capture(|| Plan::Save(save(self.node, Some(record), live, record.kept.clone(), self.cx)))
+        if named {
+            return self
+                .capture(|| Plan::Save(save(self.node, Some(record), live, record.kept.clone(), self.cx)));
+        }
+        if self.unknown_end(summary) {
+            return self.prove(summary, live.version);
+        }
+        match self.ended(seen, record) {
+            Some(memory) => self.remember(Some(record), memory, Why::Paused),
+            None => Plan::Rest(Why::Paused),
+        }
+    }
+
+    /// Whether a person paused the name, by what the record and the ends after it say.
+    fn on_hold(&self, record: Option<&Summary>) -> bool {
+        let after = |end: &&End| record.is_none_or(|record| end.version > record.version);
+        self.line.ends.iter().filter(after).fold(record.is_some_and(|record| record.paused), |paused, end| {
+            end.hand.pause.unwrap_or(paused && record.is_none_or(|record| record.uid != end.uid))
+        })
     }
 
     fn unreadable(&self, hint: Option<Uuid>, aside: bool) -> Plan {
@@ -126,6 +144,12 @@ impl Case<'_> {
         }
     }
 
+    /// Whether the end of the incarnation the record names is neither recorded nor held, and may be found.
+    fn unknown_end(&self, summary: &Summary) -> bool {
+        let held = self.line.ends.iter().any(|end| end.uid == summary.uid);
+        summary.state != State::Closed && !held && self.line.lost != Some(summary.uid)
+    }
+
     /// Looks for the end of the incarnation the record names, which was `gone` at that version.
     fn prove(&self, summary: &Summary, gone: Version) -> Plan {
         // Only the end of a later life bounds it: earlier ones are held until what they left is given.
@@ -137,7 +161,8 @@ impl Case<'_> {
     fn ended(&self, seen: &Seen, record: &Record) -> Option<Memory> {
         let version = if seen.foreign { 0 } else { record.version };
         let mut memory = fold(Some((record, version)), &self.line.ends, self.cx.policy)?;
-        if !self.line.ends.iter().any(|end| end.uid == record.incarnation.uid) {
+        let ended = |end: &End| end.uid == record.incarnation.uid;
+        if record.state != State::Closed && !self.line.ends.iter().any(ended) {
             let doubt = Unproved { uid: record.incarnation.uid, from: record.state };
             // Later lives that were merged in make it impossible to put the real end in its place.
             memory.unproved = (memory.incarnation.uid == doubt.uid).then_some(doubt);
@@ -168,7 +193,9 @@ impl Case<'_> {
     }
 
     fn close(&self, record: Option<&Record>, memory: Memory) -> Write {
-        close(self.line, self.node, record, memory, self.cx)
+        let mut write = close(self.line, self.node, record, memory, self.cx);
+        write.record.paused = self.on_hold(record.map(Record::summary).as_ref());
+        write
     }
 
     /// open(U) over whatever the record says; what it said goes into `previous`.

@@ -95,7 +95,7 @@ pub(super) fn close(
             policy: cx.policy.digest(),
             unproved,
             given: false,
-            paused: before.is_some_and(|before| before.paused),
+            paused: false,
         },
     )
 }

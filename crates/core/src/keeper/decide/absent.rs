@@ -15,7 +15,7 @@ const LOOKED: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 impl Case<'_> {
     /// Absent, and the record is open or giving.
     pub(super) fn absent_named(&self, seen: &Seen, summary: &Summary, at: Version) -> Plan {
-        if summary.paused {
+        if summary.paused && self.on_hold(Some(summary)) {
             return Plan::Rest(Why::Paused);
         }
         if at <= summary.version {
@@ -42,7 +42,8 @@ impl Case<'_> {
 
     /// Absent, and the record is closed.
     pub(super) fn absent_closed(&self, seen: &Seen, summary: &Summary, looked: Option<Timestamp>) -> Plan {
-        if !self.line.ends.is_empty() && self.cx.capture && !summary.paused {
+        let paused = summary.paused && self.on_hold(Some(summary));
+        if !self.line.ends.is_empty() && self.cx.capture && !paused {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
             let before = Memory::of(record, summary.version);
             return match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {

@@ -44,8 +44,7 @@ impl Case<'_> {
         if live.mark != Mark::None {
             return self.save_anew(seen, live, None);
         }
-        let end_known = self.line.ends.iter().any(|end| end.uid == summary.uid);
-        if !end_known && self.line.lost != Some(summary.uid) {
+        if self.unknown_end(summary) {
             return self.prove(summary, live.version);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };

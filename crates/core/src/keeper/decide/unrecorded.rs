@@ -64,6 +64,9 @@ impl Case<'_> {
         if let Some(memory) = memory
             && unmarked
         {
+            if live.hand.pause.is_none() && self.on_hold(None) {
+                return self.remember(None, memory, Why::Paused);
+            }
             return self.give_or_close(None, memory, live, rule);
         }
         if unmarked && rule.identity() == Identity::Machine && self.cx.restore {
