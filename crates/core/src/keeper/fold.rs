@@ -107,7 +107,12 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
             continue;
         }
         let recorded = memory.as_ref().map(Memory::labels);
-        let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else { continue };
+        let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else {
+            if let Some(memory) = memory.as_mut().filter(|memory| memory.incarnation.uid == end.uid) {
+                memory.take_name(end);
+            }
+            continue;
+        };
         let kept = rule.keep(&end.content);
         match &mut memory {
             None => memory = Some(first(end, kept)),

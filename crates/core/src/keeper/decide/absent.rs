@@ -46,10 +46,10 @@ impl Case<'_> {
         if !self.line.ends.is_empty() && self.cx.capture && !paused {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
             let before = Memory::of(record, summary.version);
-            return match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
-                Some(memory) if memory != before => Plan::Close(self.close(Some(record), memory)),
-                _ => Plan::Rest(Why::Away),
-            };
+            let memory = fold(Some((record, summary.version)), &self.line.ends, self.cx.policy);
+            if let Some(memory) = memory.filter(|memory| *memory != before) {
+                return Plan::Close(self.close(Some(record), memory));
+            }
         }
         let Some(why) = self.erasure(summary) else { return Plan::Rest(Why::Away) };
         match looked {
