@@ -131,9 +131,16 @@ impl Case<'_> {
         if !aside {
             return Plan::SetAside;
         }
-        let Some(live) = self.line.live().filter(|live| Some(live.uid) == hint) else {
+        let Some(live) = self.line.live() else { return Plan::Rest(Why::Unreadable) };
+        if live.hand.forget {
+            return self.capture(|| Plan::Erase(Erasure::Forgotten));
+        }
+        if live.hand.pause == Some(true) {
+            return Plan::Rest(Why::Paused);
+        }
+        if Some(live.uid) != hint {
             return Plan::Rest(Why::Unreadable);
-        };
+        }
         let Some(content) = &live.content else { return Plan::ReadNode };
         let Some(rule) = self.cx.policy.rule_for(&content.labels, None) else {
             return Plan::Rest(Why::Unmanaged);
