@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::line::End;
 use super::mark::Mark;
 use crate::kept::{Kept, Pairs, Taint};
-use crate::policy::{Policy, Rule, is_privileged};
+use crate::policy::{Identity, Policy, Rule, is_privileged};
 use crate::record::{Incarnation, Record, State, Unproved, Version, Waiting, WaitingKeys, all_labels};
 
 /// What is to be remembered, or given, after some ends.
@@ -41,22 +41,38 @@ impl Memory {
 
     /// Folds one end whose content replaces what was remembered.
     fn replace(&mut self, end: &End, kept: Kept) {
-        if end.mark == Mark::Full {
-            let provider = end.provider.as_deref();
-            self.waiting.retain(|_, waiting| waiting.provider_id.as_deref() != provider);
-        }
-        self.waiting.retain(|key, _| !kept.labels.contains_key(key));
-        self.kept = kept;
+        let doubted = self.unproved.take().is_some_and(|doubt| doubt.uid == end.uid);
         self.take_name(end);
-        self.unproved = None;
+        self.kept = kept;
+        if doubted && self.incarnation.provider_id.is_none() {
+            self.keep_machines();
+        }
+        if end.mark == Mark::Full {
+            let provider = &self.incarnation.provider_id;
+            self.waiting.retain(|_, waiting| waiting.provider_id != *provider);
+        }
+        self.waiting.retain(|key, _| !self.kept.labels.contains_key(key));
     }
 
     /// Folds one end that never got its own back: what it bore is laid over what was to be given to it.
-    fn merge(&mut self, end: &End, kept: &Kept, rule: &Rule) {
+    fn merge(&mut self, end: &End, kept: Kept, rule: &Rule) {
+        let remembered = self.incarnation.provider_id.clone();
+        let other = rule.identity() != Identity::Name && end.provider.is_some() && end.provider != remembered;
+        if other {
+            // A restore would have given this machine nothing.
+            self.replace(end, kept);
+            return;
+        }
         self.set_privileged_aside();
-        self.kept = merged(kept, &self.kept, rule);
+        self.kept = merged(&kept, &self.kept, rule);
         self.take_name(end);
         self.unproved = None;
+        if self.incarnation.provider_id.is_none() && remembered.is_some() {
+            // It died before anybody knew its machine. Privileged labels of its own are nobody's; the rest is
+            // still what is remembered of the machine before it.
+            self.set_privileged_aside();
+            self.incarnation.provider_id = remembered;
+        }
     }
 
     fn take_name(&mut self, end: &End) {
@@ -65,7 +81,8 @@ impl Memory {
         self.version = end.version;
     }
 
-    /// Moves privileged labels to those that wait for the identity of the machine that bore them.
+    /// Moves privileged labels to those that wait for the identity of the machine that bore them. An unknown
+    /// machine's do not displace a known one's.
     pub(super) fn set_privileged_aside(&mut self) {
         let provider_id = &self.incarnation.provider_id;
         let waiting = &mut self.waiting;
@@ -73,9 +90,23 @@ impl Memory {
             if !is_privileged(key) {
                 return true;
             }
-            let (value, provider_id) = (std::mem::take(value), provider_id.clone());
-            waiting.insert(key.clone(), Waiting { value, provider_id });
+            if provider_id.is_some() || waiting.get(key).is_none_or(|known| known.provider_id.is_none()) {
+                let (value, provider_id) = (std::mem::take(value), provider_id.clone());
+                waiting.insert(key.clone(), Waiting { value, provider_id });
+            }
             false
+        });
+    }
+
+    /// Keeps the machine that is known of each privileged label.
+    fn keep_machines(&mut self) {
+        let waiting = &mut self.waiting;
+        self.kept.labels.retain(|key, value| match waiting.get_mut(key) {
+            Some(known) if known.provider_id.is_some() => {
+                known.value = std::mem::take(value);
+                false
+            }
+            _ => true,
         });
     }
 
@@ -117,7 +148,7 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
         match &mut memory {
             None => memory = Some(first(end, kept)),
             Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
-                memory.merge(end, &kept, rule);
+                memory.merge(end, kept, rule);
             }
             Some(memory) => memory.replace(end, kept),
         }
