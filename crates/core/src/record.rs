@@ -249,6 +249,7 @@ mod version_text {
     //! Versions are text in Kubernetes JSON: numbers above 2^53 would not survive every reader.
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes every field by reference")]
     pub(super) fn serialize<S: Serializer>(version: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(version)
     }

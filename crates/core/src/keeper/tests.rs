@@ -1,1 +1,8 @@
+//! The rules of the keeper, written from DESIGN.md: each row of its table, then what must hold for any line.
 
+mod absent;
+mod case;
+mod dsl;
+mod hand;
+mod live;
+mod restore;
