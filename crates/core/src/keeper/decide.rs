@@ -206,8 +206,7 @@ impl Case<'_> {
     }
 
     /// open(U) over whatever the record says; what it said goes into `previous`.
-    fn save_anew(&self, seen: &Seen, live: &Live, notice: Option<Notice>) -> Plan {
-        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+    fn save_anew(&self, record: &Record, live: &Live, notice: Option<Notice>) -> Plan {
         let Some(content) = &live.content else { return Plan::ReadNode };
         let Some(rule) = self.cx.policy.rule_for(&content.labels, None) else {
             return Plan::Rest(Why::Unmanaged);

@@ -6,7 +6,7 @@ use crate::keeper::identity::{Likeness, likeness};
 use crate::keeper::line::{Kin, Live, Provider, Seen};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why};
-use crate::keeper::write::{due, give, patch};
+use crate::keeper::write::{close, due, give, patch};
 use crate::policy::{Identity, Rule};
 use crate::record::{Record, State, Summary};
 
@@ -42,14 +42,14 @@ impl Case<'_> {
             return Plan::Rest(Why::Terminating);
         }
         if live.mark != Mark::None {
-            return self.save_anew(seen, live, None);
+            return self.marked(seen, live);
         }
         if self.unknown_end(summary) {
             return self.prove(summary, live.version);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match self.ended(seen, record) {
-            Some(memory) => self.doubt(record, self.returned(seen, record, memory, live)),
+            Some(memory) => self.doubt(record, self.returned(Some(record), memory, live)),
             None => Plan::Rest(Why::Unmanaged),
         }
     }
@@ -60,43 +60,72 @@ impl Case<'_> {
             return Plan::Rest(Why::Terminating);
         }
         if live.mark != Mark::None || named {
-            return self.save_anew(seen, live, None);
+            return self.marked(seen, live);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
-            Some(memory) => self.returned(seen, record, memory, live),
+            Some(memory) => self.returned(Some(record), memory, live),
             None => Plan::Rest(Why::Unmanaged),
         }
     }
 
+    /// U lives and got its own back, whatever the record says of another.
+    fn marked(&self, seen: &Seen, live: &Live) -> Plan {
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        self.save_anew(record, live, None)
+    }
+
     /// A node is back and its memory is at hand: who is it, and what is it owed?
-    pub(super) fn returned(&self, seen: &Seen, record: &Record, memory: Memory, live: &Live) -> Plan {
+    pub(super) fn returned(&self, record: Option<&Record>, memory: Memory, live: &Live) -> Plan {
         let Some(content) = &live.content else { return Plan::ReadNode };
         let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&memory.labels())) else {
             return Plan::Rest(Why::Unmanaged);
         };
         if memory.is_empty() {
             let kept = rule.keep(content);
-            return if kept.is_empty() {
-                self.empty_successor(record, memory)
-            } else {
-                self.save(Some(record), live, rule, kept)
+            return match (self.inherit(record, live, rule), record) {
+                (Some(plan), _) => plan,
+                (None, Some(record)) if kept.is_empty() => self.empty_successor(record, memory),
+                (None, record) => self.save(record, live, rule, kept),
             };
         }
         match likeness(rule, memory.incarnation.provider_id.as_deref(), live) {
             Likeness::Unread => Plan::ReadNode,
-            Likeness::Same => self.give_or_close(Some(record), memory, live, rule),
-            Likeness::Unknown => self.remember(Some(record), memory, Why::IdentityUnknown),
-            Likeness::Other => match (rule.identity(), self.line.kin.as_deref()) {
-                (Identity::Machine, Some(Kin::Open)) => {
-                    Plan::Wait { until: due(self.cx.now, self.cx.close_after) }
-                }
-                (Identity::Machine, Some(Kin::Closed(kin))) => {
-                    let memory = Memory::of(kin, kin.version);
-                    self.give_or_close(Some(record), memory, live, rule)
-                }
-                _ => self.save_anew(seen, live, Some(Notice::OtherMachine)),
-            },
+            Likeness::Same if self.cx.restore => Plan::Give(give(self.node, record, memory, live, self.cx)),
+            Likeness::Same => self.remember(record, memory, Why::RestoreOff),
+            Likeness::Unknown => self.remember(record, memory, Why::IdentityUnknown),
+            Likeness::Other => self.other_machine(record, &memory, live, rule),
+        }
+    }
+
+    /// Another machine than the one that is remembered bears the name now.
+    fn other_machine(&self, record: Option<&Record>, memory: &Memory, live: &Live, rule: &Rule) -> Plan {
+        // What goes into `previous` is the end, which the record may not hold yet.
+        let ended = close(self.line, self.node, record, memory.clone(), self.cx).record;
+        let sequence = record.map_or(0, |record| record.sequence);
+        let ended = Record { sequence, captured_at: record.map_or(self.cx.now, |r| r.captured_at), ..*ended };
+        if let Some(plan) = self.inherit(Some(&ended), live, rule) {
+            return plan;
+        }
+        self.save_anew(&ended, live, Some(Notice::OtherMachine))
+    }
+
+    /// Under `identity: machine`, what the same machine left under another name.
+    pub(super) fn inherit(&self, record: Option<&Record>, live: &Live, rule: &Rule) -> Option<Plan> {
+        if rule.identity() != Identity::Machine {
+            return None;
+        }
+        if live.provider == Provider::Unread {
+            return Some(Plan::ReadNode);
+        }
+        match self.line.kin.as_deref()? {
+            Kin::Open => Some(Plan::Wait { until: due(self.cx.now, self.cx.close_after) }),
+            Kin::Closed(kin) if kin.is_empty() => None,
+            Kin::Closed(_) if !self.cx.restore => Some(Plan::Rest(Why::RestoreOff)),
+            Kin::Closed(kin) => {
+                let memory = Memory::of(kin, kin.version);
+                Some(Plan::Give(give(self.node, record, memory, live, self.cx)))
+            }
         }
     }
 
@@ -116,22 +145,5 @@ impl Case<'_> {
             return Plan::Rest(why);
         }
         self.capture(|| Plan::Close(self.close(record, memory)))
-    }
-
-    pub(super) fn give_or_close(
-        &self,
-        record: Option<&Record>,
-        memory: Memory,
-        live: &Live,
-        rule: &Rule,
-    ) -> Plan {
-        if !self.cx.restore {
-            return self.remember(record, memory, Why::RestoreOff);
-        }
-        let remembered = memory.incarnation.provider_id.as_deref();
-        if record.is_none() && likeness(rule, remembered, live) == Likeness::Unread {
-            return Plan::ReadNode;
-        }
-        Plan::Give(give(self.node, record, memory, live, self.cx))
     }
 }

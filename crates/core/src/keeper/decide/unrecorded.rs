@@ -2,10 +2,9 @@
 
 use super::Case;
 use crate::keeper::fold::{Memory, fold};
-use crate::keeper::line::{Kin, Live, Provider, Sight};
+use crate::keeper::line::{Live, Provider, Sight};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Plan, Why};
-use crate::keeper::write::{due, give};
 use crate::policy::Identity;
 use crate::record::Version;
 
@@ -67,18 +66,10 @@ impl Case<'_> {
             if live.hand.pause.is_none() && self.on_hold(None) {
                 return self.remember(None, memory, Why::Paused);
             }
-            return self.give_or_close(None, memory, live, rule);
+            return self.returned(None, memory, live);
         }
-        if unmarked && rule.identity() == Identity::Machine && self.cx.restore {
-            match (&live.provider, self.line.kin.as_deref()) {
-                (Provider::Unread, _) => return Plan::ReadNode,
-                (_, Some(Kin::Open)) => return Plan::Wait { until: due(self.cx.now, self.cx.close_after) },
-                (_, Some(Kin::Closed(record))) if !record.is_empty() => {
-                    let memory = Memory::of(record, record.version);
-                    return Plan::Give(give(self.node, None, memory, live, self.cx));
-                }
-                _ => {}
-            }
+        if unmarked && let Some(plan) = self.inherit(None, live, rule) {
+            return plan;
         }
         let kept = rule.keep(content);
         if kept.is_empty() {
