@@ -17,7 +17,7 @@ fn next(before: Option<&Record>, record: Record) -> Write {
     let mut record = record;
     let mut churned = false;
     if let Some(before) = before {
-        record.sequence = before.sequence + 1;
+        record.sequence = before.sequence.saturating_add(1);
         record.previous.clone_from(&before.previous);
         if before.kept != record.kept {
             churned = before.previous.iter().any(|previous| previous.kept == record.kept);
@@ -184,7 +184,8 @@ pub(super) fn patch_waiting(record: &Record, live: &Live, content: &Content, rul
 fn add_waiting(patch: &mut Patch, waiting: &WaitingKeys, live: &Live, content: &Content, rule: &Rule) {
     let same = keys_like(waiting, rule, live, Likeness::Same);
     patch.withheld -= same.len();
-    if !same.is_empty() {
+    // Full means that none is left whose machine may still turn out to be this one.
+    if !same.is_empty() && keys_like(waiting, rule, live, Likeness::Unknown).is_empty() {
         patch.mark = Mark::Full;
     }
     for (key, waiting) in same {

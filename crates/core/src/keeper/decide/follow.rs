@@ -9,7 +9,7 @@ use crate::keeper::plan::{Erasure, Notice, Plan, Why, Write};
 use crate::keeper::write::{due, give, patch_waiting, save};
 use crate::kept::{Digest, Kept, Pairs};
 use crate::policy::{Narrow, Rule};
-use crate::record::{State, Summary};
+use crate::record::{State, Summary, Waiting};
 
 impl Case<'_> {
     /// open(U), U lives: the node is the authority.
@@ -100,17 +100,24 @@ impl Case<'_> {
         if live.provider == Provider::Unread {
             return Plan::ReadNode;
         }
-        let same = keys_like(&record.waiting, rule, live, Likeness::Same);
+        let mut same = keys_like(&record.waiting, rule, live, Likeness::Same);
+        same.retain(|key, _| rule.keeps_label(key));
         let other = keys_like(&record.waiting, rule, live, Likeness::Other);
-        let given = live.mark == Mark::Full;
-        if (given && !same.is_empty() || !other.is_empty()) && self.cx.capture {
+        // Where some go on waiting, the mark does not tell which were given: those that are there.
+        let landed = |key: &String, waiting: &Waiting| {
+            let there = content.labels.get(key);
+            live.mark == Mark::Full
+                || there.is_some_and(|value| *value == waiting.value || !rule.overwrites_label(key))
+        };
+        let missing = same.iter().any(|(key, waiting)| !landed(key, waiting));
+        same.retain(|key, waiting| landed(key, waiting));
+        if (!same.is_empty() || !other.is_empty()) && self.cx.capture {
             let mut write = save(self.node, Some(record), live, rule.keep(content), self.cx);
-            let gone = |key: &String| other.contains_key(key) || given && same.contains_key(key);
-            write.record.waiting.retain(|key, _| !gone(key));
+            write.record.waiting.retain(|key, _| !other.contains_key(key) && !same.contains_key(key));
             write.notice = (!other.is_empty()).then_some(Notice::PrivilegedDropped);
             return Plan::Save(write);
         }
-        if !given && !same.is_empty() && self.cx.restore {
+        if missing && self.cx.restore {
             return Plan::Patch(Box::new(patch_waiting(record, live, content, rule)));
         }
         Plan::Rest(Why::IdentityUnknown)
