@@ -62,22 +62,25 @@ impl Case<'_> {
             return Plan::Rest(Why::Unmanaged);
         };
         let kept = rule.keep(content);
-        if same_state && record.policy != self.cx.policy.digest() {
-            // Chosen under another policy: compare only what this one keeps.
-            if project(&record.kept, rule) == kept {
-                if self.cx.policy.narrow() == Narrow::AtNextChange || record.kept == kept {
-                    return self.at_rest(summary, live);
-                }
-                return match self.save(Some(record), live, rule, kept) {
-                    Plan::Save(write) => Plan::Save(Write { braked: true, ..write }),
-                    other => other,
-                };
-            }
+        if !same_state {
+            return self.save(Some(record), live, rule, kept);
         }
-        if same_state && record.kept == kept {
+        // Another policy may have chosen it: compare only what this one keeps.
+        let mine = project(&record.kept, rule);
+        if mine != kept {
+            // What this policy keeps and that one did not is no change of the node: their keys stay beside it,
+            // so that two policies during a rollout do not take turns.
+            let theirs = record.policy != self.cx.policy.digest() && is_part(&mine, &kept);
+            let kept = if theirs { beside(kept, &record.kept, rule) } else { kept };
+            return self.save(Some(record), live, rule, kept);
+        }
+        if record.kept == kept || self.cx.policy.narrow() == Narrow::AtNextChange {
             return self.at_rest(summary, live);
         }
-        self.save(Some(record), live, rule, kept)
+        match self.save(Some(record), live, rule, kept) {
+            Plan::Save(write) => Plan::Save(Write { braked: true, ..write }),
+            other => other,
+        }
     }
 
     pub(super) fn at_rest(&self, summary: &Summary, live: &Live) -> Plan {
@@ -147,6 +150,26 @@ fn project(kept: &Kept, rule: &Rule) -> Kept {
         taints: kept.taints.iter().filter(|taint| rule.keeps_taint(&taint.key)).cloned().collect(),
         unschedulable: kept.unschedulable && rule.keeps_cordon(),
     }
+}
+
+/// Whether all of `part` is in `whole`.
+fn is_part(part: &Kept, whole: &Kept) -> bool {
+    let within = |part: &Pairs, whole: &Pairs| part.iter().all(|(key, value)| whole.get(key) == Some(value));
+    within(&part.labels, &whole.labels)
+        && within(&part.annotations, &whole.annotations)
+        && part.taints.iter().all(|taint| whole.taints.contains(taint))
+        && (!part.unschedulable || whole.unschedulable)
+}
+
+/// What a rule keeps now, and beside it what is recorded and the rule has no say in.
+fn beside(mut kept: Kept, recorded: &Kept, rule: &Rule) -> Kept {
+    kept.labels.extend(filter(&recorded.labels, |key| !rule.keeps_label(key)));
+    kept.annotations.extend(filter(&recorded.annotations, |key| !rule.keeps_annotation(key)));
+    let taints = recorded.taints.iter().filter(|taint| !rule.keeps_taint(&taint.key));
+    kept.taints.extend(taints.cloned());
+    kept.taints.sort();
+    kept.unschedulable |= recorded.unschedulable && !rule.keeps_cordon();
+    kept
 }
 
 fn filter(pairs: &Pairs, keeps: impl Fn(&str) -> bool) -> Pairs {
