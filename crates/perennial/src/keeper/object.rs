@@ -205,10 +205,16 @@ impl RecordObject {
 
 /// A list of objects, with the version at which it was true.
 #[derive(Debug, Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
 pub(crate) struct List<T> {
     pub(crate) metadata: ListMeta,
-    #[serde(default = "Vec::new")]
+    #[serde(default = "Vec::new", deserialize_with = "null_as_none")]
     pub(crate) items: Vec<T>,
+}
+
+/// An empty list of metadata has `"items": null`.
+fn null_as_none<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// Metadata of a list.
@@ -219,4 +225,18 @@ pub(crate) struct ListMeta {
     pub(crate) resource_version: Version,
     #[serde(rename = "continue", default)]
     pub(crate) next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_items_is_empty_however_the_server_says_so() {
+        for items in [r#","items":null"#, r#","items":[]"#, ""] {
+            let text = format!(r#"{{"metadata":{{"resourceVersion":"7"}}{items}}}"#);
+            let list: List<NodeObject> = serde_json::from_str(&text).unwrap();
+            assert!(list.items.is_empty(), "{text}");
+        }
+    }
 }
