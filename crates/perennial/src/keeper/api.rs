@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use http::Request;
+use http::header::RETRY_AFTER;
 use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
+use kube::client::Body;
+use kube::core::Status;
 use kube::core::request::Request as Resource;
 use perennial_core::keeper::{Patch, Seen};
 use perennial_core::record::{DATA_KEY, Record, Version, record_name};
@@ -72,12 +75,25 @@ impl Api {
     ) -> Result<T, ApiError> {
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
         let started = Instant::now();
-        let answer = tokio::time::timeout(DEADLINE, self.client.request(request)).await;
+        let answer = tokio::time::timeout(DEADLINE, self.ask(request)).await;
         self.metrics.requests.observe(started.elapsed().as_secs_f64());
-        match answer {
-            Ok(answer) => answer.map_err(ApiError::from),
-            Err(_) => Err(ApiError::Timeout),
+        answer.unwrap_or(Err(ApiError::Timeout))
+    }
+
+    /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it
+    /// in the header alone.
+    async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
+        let response = self.client.send(request.map(Body::from)).await?;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect_bytes().await?;
+        if parts.status.is_success() {
+            return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
         }
+        let status: Status = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(&bytes).trim(), ""));
+        let status = status.with_code(parts.status.as_u16());
+        let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        Err(ApiError::from_status(status, wait.map(Duration::from_secs)))
     }
 
     /// The version that a consistent list of one object bears: where history stands now.

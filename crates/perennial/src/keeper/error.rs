@@ -76,7 +76,7 @@ impl ApiError {
 impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {
-            kube::Error::Api(status) => Self::from_status(*status),
+            kube::Error::Api(status) => Self::from_status(*status, None),
             kube::Error::SerdeError(error) => Self::Malformed(error.to_string()),
             kube::Error::FromUtf8(error) => Self::Malformed(error.to_string()),
             other => Self::Transport(crate::log::chain(&other)),
@@ -85,13 +85,14 @@ impl From<kube::Error> for ApiError {
 }
 
 impl ApiError {
-    /// Sorts the API server's own words.
-    pub(crate) fn from_status(status: kube::core::Status) -> Self {
-        let wait = status.details.map_or(0, |details| details.retry_after_seconds);
-        let wait = (wait > 0).then(|| Duration::from_secs(u64::from(wait)));
+    /// Sorts the API server's own words. `wait` is its Retry-After, which may stand in its words as well.
+    pub(crate) fn from_status(status: kube::core::Status, wait: Option<Duration>) -> Self {
+        let said = status.details.map_or(0, |details| details.retry_after_seconds);
+        let wait = wait.or((said > 0).then(|| Duration::from_secs(u64::from(said))));
         match status.code {
             409 => Self::Conflict(status.message),
-            404 => Self::NotFound,
+            // Whoever else says so, a proxy or a server that is just starting, says nothing about an object.
+            404 if status.reason == "NotFound" => Self::NotFound,
             410 => Self::Expired,
             429 => Self::Throttled(wait),
             503 if wait.is_some() => Self::Throttled(wait),
@@ -119,7 +120,8 @@ mod tests {
             causes: Vec::new(),
             retry_after_seconds: wait,
         };
-        Status { code, details: Some(details), ..Status::success() }
+        let reason = if code == 404 { "NotFound" } else { "" }.to_owned();
+        Status { code, reason, details: Some(details), ..Status::success() }
     }
 
     #[test]
@@ -138,23 +140,32 @@ mod tests {
             (504, "server"),
         ];
         for (code, kind) in kinds {
-            assert_eq!(ApiError::from_status(status(code, 0)).kind(), kind, "{code}");
+            assert_eq!(ApiError::from_status(status(code, 0), None).kind(), kind, "{code}");
         }
     }
 
     #[test]
     fn retry_after_is_heard() {
         for code in [429, 503] {
-            let error = ApiError::from_status(status(code, 7));
-            assert!(matches!(error, ApiError::Throttled(Some(wait)) if wait.as_secs() == 7), "{error:?}");
+            for (said, header) in [(7, None), (0, Some(Duration::from_secs(7)))] {
+                let error = ApiError::from_status(status(code, said), header);
+                assert!(matches!(error, ApiError::Throttled(Some(wait)) if wait.as_secs() == 7), "{error:?}");
+            }
         }
+    }
+
+    #[test]
+    fn a_proxy_that_finds_no_page_says_nothing_about_an_object() {
+        let page = Status { code: 404, ..Status::failure("404 page not found", "no reason of ours") };
+        let error = ApiError::from_status(page, None);
+        assert!(matches!(error, ApiError::Server(404, _)), "{error:?}");
     }
 
     #[test]
     fn only_an_answer_that_says_no_proves_that_nothing_was_written() {
         assert!(ApiError::Timeout.may_have_happened());
-        assert!(ApiError::from_status(status(500, 0)).may_have_happened());
-        assert!(!ApiError::from_status(status(429, 1)).may_have_happened());
-        assert!(!ApiError::from_status(status(409, 0)).may_have_happened());
+        assert!(ApiError::from_status(status(500, 0), None).may_have_happened());
+        assert!(!ApiError::from_status(status(429, 1), None).may_have_happened());
+        assert!(!ApiError::from_status(status(409, 0), None).may_have_happened());
     }
 }

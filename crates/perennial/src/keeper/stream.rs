@@ -104,12 +104,11 @@ pub(crate) async fn follow<T: Followed>(
     loop {
         match stream.step().await {
             Broken::Unheard => return,
-            Broken::Ended => stream.failures = 0,
+            // Servers end watches every few minutes. One that ends them all at once must not be asked all the time.
+            Broken::Ended => stream.failures += 1,
             Broken::Api(error) => stream.failed(&error),
         }
-        if stream.failures > 0 {
-            tokio::time::sleep(backoff(stream.failures)).await;
-        }
+        tokio::time::sleep(backoff(stream.failures)).await;
         if stream.history_changed().await {
             return;
         }
@@ -213,9 +212,8 @@ impl<T: Followed> Stream<T> {
     }
 
     async fn end_list(&mut self, version: Version) -> Result<(), Broken> {
-        self.at = Some(self.at.unwrap_or(0).max(version));
         self.listed = true;
-        self.failures = 0;
+        self.reached(version);
         self.tell(Event::Listed(version)).await
     }
 
@@ -265,16 +263,21 @@ impl<T: Followed> Stream<T> {
                 if !self.listed && bookmark.metadata.annotations.contains_key(LIST_ENDS) {
                     return self.end_list(version).await;
                 }
-                self.at = Some(self.at.unwrap_or(0).max(version));
+                self.reached(version);
                 return Ok(());
             }
-            WatchEvent::Error(status) => return Err(ApiError::from_status(*status).into()),
+            WatchEvent::Error(status) => return Err(ApiError::from_status(*status, None).into()),
         };
+        self.reached(version);
+        self.tell(event).await
+    }
+
+    /// The watch works, and got this far. While a list is under way its versions are in no order.
+    fn reached(&mut self, version: Version) {
         if self.listed {
-            self.at = Some(self.at.unwrap_or(0).max(version));
+            self.at = self.at.max(Some(version));
             self.failures = 0;
         }
-        self.tell(event).await
     }
 
     async fn tell(&self, event: Event<T>) -> Result<(), Broken> {
