@@ -14,6 +14,7 @@
 //! ```
 
 mod name;
+mod shape;
 mod summary;
 
 use std::borrow::Cow;
@@ -21,9 +22,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::kept::{Digest, Kept, Pairs};
+use shape::list_for_object;
 
 pub use name::{record_name, record_node};
 pub use summary::Summary;
@@ -200,11 +203,18 @@ impl Record {
         }
         let text = text.ok_or(ParseError::Missing)?;
         let malformed = |error: serde_json::Error| ParseError::Malformed(error.to_string());
-        let Envelope { schema } = serde_json::from_str(text).map_err(malformed)?;
+        let found: Value = serde_json::from_str(text).map_err(malformed)?;
+        if !found.is_object() {
+            return Err(ParseError::Malformed("it is not an object".to_owned()));
+        }
+        let Envelope { schema } = Envelope::deserialize(&found).map_err(malformed)?;
         if schema > u64::from(SCHEMA) {
             return Err(ParseError::Newer { found: schema });
         }
         let record: Self = serde_json::from_str(text).map_err(malformed)?;
+        if let Some(path) = list_for_object(&found, &json!(record)) {
+            return Err(ParseError::Malformed(format!("{path} is a list instead of an object")));
+        }
         if record.node != node {
             return Err(ParseError::OtherNode { found: record.node, expected: node.to_owned() });
         }
