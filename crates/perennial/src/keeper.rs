@@ -312,6 +312,7 @@ impl Keeper {
             for object in &page.items {
                 if let Some(name) = object.node().map(Name::from) {
                     self.ledger.record_read(&name, Some(object));
+                    self.report.unreadable(&name, self.ledger.entry_mut(&name));
                 }
             }
             next = page.metadata.next.filter(|next| !next.is_empty());
@@ -536,7 +537,7 @@ impl Keeper {
         let entry = self.ledger.entry_mut(name);
         match (doubt, &mut entry.line.record, &mut entry.line.sight) {
             (Doubt::Record, RecordSight::Seen(seen), _) => {
-                seen.body = Body::Unread { hint: seen.summary().map(|summary| summary.uid) };
+                seen.body = Body::Unread { hint: seen.names() };
             }
             (Doubt::Node, _, Sight::Live(live)) => live.content = None,
             _ => {}

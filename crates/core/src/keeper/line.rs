@@ -189,6 +189,17 @@ impl Seen {
         }
         Some(summary)
     }
+
+    /// The incarnation it names, as far as that is known.
+    #[must_use]
+    pub fn names(&self) -> Option<Uuid> {
+        match &self.body {
+            Body::Summary(summary) => Some(summary.uid),
+            Body::Whole(record) => Some(record.incarnation.uid),
+            Body::Unread { hint } | Body::Unreadable { hint, .. } => *hint,
+            Body::Newer => None,
+        }
+    }
 }
 
 /// The record of the same machine under another name.

@@ -232,8 +232,11 @@ impl Ledger {
         let list = self.record_list;
         let entry = self.entry_mut(&name);
         entry.record_list = list;
-        let known = entry.line.seen().and_then(|seen| Some((seen.version, seen.summary()?.sequence)));
-        if !entry.line.record_seen(object.by_metadata(known)) {
+        // Whatever follows what could not be read is somebody else's edit too: its annotations prove nothing.
+        let sequence = |seen: &Seen| seen.summary().map_or(u64::MAX, |summary| summary.sequence);
+        let mut seen = object.by_metadata(entry.line.seen().map(|known| (known.version, sequence(known))));
+        entry.remember_name(&mut seen);
+        if !entry.line.record_seen(seen) {
             return None;
         }
         entry.held = false;
@@ -258,11 +261,7 @@ impl Ledger {
                 *aside = true;
             }
         }
-        // Whoever breaks a record takes its annotations along: what this replica knew of it still counts.
-        let known = entry.line.seen().and_then(Seen::summary).map(|summary| summary.uid);
-        if let Body::Unreadable { hint, .. } = &mut seen.body {
-            *hint = hint.or(known);
-        }
+        entry.remember_name(&mut seen);
         entry.line.record_seen(seen);
         self.index_machine(name);
     }
@@ -283,7 +282,7 @@ impl Ledger {
         for entry in self.entries.values_mut().filter(|entry| entry.record_list != list) {
             match &mut entry.line.record {
                 RecordSight::Seen(seen) => {
-                    seen.body = Body::Unread { hint: seen.summary().map(|summary| summary.uid) };
+                    seen.body = Body::Unread { hint: seen.names() };
                 }
                 RecordSight::Unlisted => entry.line.record = RecordSight::None,
                 RecordSight::None => {}
@@ -522,6 +521,13 @@ impl Entry {
     /// What the plan's writes are conditioned on.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.line.seen()
+    }
+
+    /// Whoever breaks a record may take its annotations along: what this replica knew of it still counts.
+    fn remember_name(&self, seen: &mut Seen) {
+        if let Body::Unread { hint } | Body::Unreadable { hint, .. } = &mut seen.body {
+            *hint = hint.or_else(|| self.line.seen()?.names());
+        }
     }
 }
 
