@@ -93,7 +93,8 @@ impl Digest {
     /// Reads back what [`std::fmt::Display`] wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let number = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok())??;
+        let whole = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = whole.then(|| u128::from_str_radix(text, 16).ok())??;
         Some(Self(number.to_be_bytes()))
     }
 }
