@@ -4,5 +4,8 @@ mod absent;
 mod case;
 mod dsl;
 mod hand;
+mod identity;
+mod lines;
 mod live;
+mod policies;
 mod restore;

@@ -1,0 +1,123 @@
+//! Policies that change, and two of them at once.
+
+use super::dsl::*;
+use crate::keeper::{Plan, Why};
+use crate::policy::Policy;
+use crate::record::Record;
+
+fn keeping(keys: &str) -> Policy {
+    policy(&format!("rules: [{{labels: {{include: [{keys}]}}}}]"))
+}
+
+#[test]
+fn a_narrowed_policy_rewrites_nothing_by_itself() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    node(live(U1, 20).label("a", "1").label("b", "1")).with(record).policy(narrow).rests(Why::Agreed);
+}
+
+#[test]
+fn a_record_shrinks_when_what_a_narrowed_policy_keeps_next_changes() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    node(live(U1, 20).label("a", "1").label("b", "2"))
+        .with(record.clone())
+        .policy(narrow.clone())
+        .saves(next(open(U1, 20).label("b", "2").under(&narrow).before(&record)));
+}
+
+#[test]
+fn records_shrink_at_once_under_the_brake_when_asked() {
+    let narrow = policy("narrow: now\nrules: [{labels: {include: [b]}}]");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    let mut write = next(open(U1, 20).label("b", "1").under(&narrow).before(&record));
+    write.braked = true;
+    node(live(U1, 20).label("a", "1").label("b", "1")).with(record).policy(narrow).saves(write);
+}
+
+#[test]
+fn a_widened_policy_saves_what_it_keeps_now() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("b", "1").under(&narrow);
+    node(live(U1, 20).label("a", "1").label("b", "1"))
+        .with(record.clone())
+        .saves(next(open(U1, 20).label("a", "1").label("b", "1").before(&record)));
+}
+
+#[test]
+fn what_two_policies_keep_stays_side_by_side_during_a_rollout() {
+    let (old, new) = (keeping("a, b"), keeping("b, c"));
+    let bears = || live(U1, 20).label("a", "1").label("b", "1").label("c", "1");
+    let record = open(U1, 10).label("a", "1").label("b", "1").under(&old);
+    let both = open(U1, 20).label("a", "1").label("b", "1").label("c", "1").under(&new);
+    node(bears()).with(record.clone()).policy(new.clone()).saves(next(both.clone().before(&record)));
+    node(bears()).with(both.clone()).policy(old).rests(Why::Agreed);
+    node(bears()).with(both).policy(new).rests(Why::Agreed);
+}
+
+/// Lets replicas with different policies decide in turn until none of them writes; how many writes it took.
+fn writes_until_rest(mut record: Record, bears: &crate::keeper::Live, policies: &[Policy]) -> usize {
+    let mut writes = 0;
+    for turn in 0.. {
+        let resting = (0..policies.len()).all(|offset| {
+            let policy = policies[(turn + offset) % policies.len()].clone();
+            !matches!(node(bears.clone()).with(record.clone()).policy(policy).plan(), Plan::Save(_))
+        });
+        if resting || writes > 20 {
+            break;
+        }
+        let policy = policies[turn % policies.len()].clone();
+        if let Plan::Save(write) = node(bears.clone()).with(record.clone()).policy(policy).plan() {
+            record = *write.record;
+            writes += 1;
+        }
+    }
+    writes
+}
+
+#[test]
+fn policies_that_overlap_do_not_take_turns() {
+    let policies =
+        [keeping("a, b"), keeping("b, c"), keeping("b"), keeping("\"*\""), policy("rules: [{cordon: true}]")];
+    for first in &policies {
+        for second in &policies {
+            for bears in [
+                live(U1, 20).label("a", "1").label("b", "1").label("c", "1"),
+                live(U1, 20).label("a", "1").label("b", "2").label("c", "1"),
+                live(U1, 20).label("a", "2").label("c", "2").cordoned(),
+                live(U1, 20),
+            ] {
+                let record = open(U1, 10).label("a", "1").label("b", "1").under(first);
+                let writes = writes_until_rest(record, &bears, &[second.clone(), first.clone()]);
+                assert!(writes <= 3, "{writes} writes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_digest_alone_is_no_reason_to_write() {
+    let same = policy("rules: [{merge: overwrite}]");
+    node(live(U1, 20).label("a", "1")).with(open(U1, 10).label("a", "1").under(&same)).rests(Why::Agreed);
+}
+
+#[test]
+fn what_was_compared_in_full_is_not_read_again() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    let mut case =
+        node(live(U1, 20).label("a", "1").label("b", "1")).with(record).policy(narrow.clone()).settled();
+    case.line.settle();
+    assert!(case.line.agreed.is_some());
+    case.rests(Why::Agreed);
+}
+
+#[test]
+fn the_first_rule_that_matches_live_and_recorded_labels_speaks() {
+    let pools = policy("rules: [{selector: pool=gpu, labels: {include: [\"*\"]}}, {labels: {include: [b]}}]");
+    let record = closed(U1, 15).label("pool", "gpu").label("a", "1").under(&pools);
+    node(live(U2, 20).label("b", "1"))
+        .with(record.clone())
+        .policy(pools.clone())
+        .gives(next(giving(U2, 20).label("pool", "gpu").label("a", "1").under(&pools)));
+}

@@ -1,0 +1,139 @@
+//! What is written is read back.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::record;
+use crate::kept::{Digest, Kept, Pairs, Taint};
+use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting};
+
+fn pairs() -> impl Strategy<Value = Pairs> {
+    btree_map(".{0,8}", ".{0,8}", 0..3)
+}
+
+fn kept() -> impl Strategy<Value = Kept> {
+    let taint = ("[a-c]", "[a-c]", ".{0,3}");
+    (pairs(), pairs(), vec(taint, 0..3), any::<bool>()).prop_map(
+        |(labels, annotations, taints, unschedulable)| {
+            let taints =
+                taints.into_iter().map(|(key, effect, value)| Taint { key, effect, value }).collect();
+            Kept { labels, annotations, taints, unschedulable }
+        },
+    )
+}
+
+fn incarnation() -> impl Strategy<Value = Incarnation> {
+    (any::<u128>(), option::of(".{0,8}"))
+        .prop_map(|(uid, provider_id)| Incarnation { uid: Uuid::from_u128(uid), provider_id })
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (0i64..4_000_000_000, 0i32..1_000_000_000)
+        .prop_map(|(second, nano)| Timestamp::new(second, nano).unwrap())
+}
+
+fn state() -> impl Strategy<Value = State> {
+    prop_oneof![Just(State::Open), Just(State::Closed), Just(State::Giving)]
+}
+
+prop_compose! {
+    fn records()(
+        (node, state, incarnation, version) in (".{1,8}", state(), incarnation(), any::<u64>()),
+        (kept, waiting) in (kept(), btree_map(".{0,4}", (".{0,4}", option::of(".{0,4}")), 0..3)),
+        previous in vec((incarnation(), kept(), time()), 0..3),
+        (captured_at, deleted_at, sequence) in (time(), option::of(time()), any::<u64>()),
+        (policy, unproved) in (any::<u128>(), option::of((any::<u128>(), self::state()))),
+        (given, paused) in (any::<bool>(), any::<bool>()),
+    ) -> Record {
+        let waiting: BTreeMap<_, _> =
+            waiting.into_iter().map(|(key, (value, provider_id))| (key, Waiting { value, provider_id })).collect();
+        let previous = previous
+            .into_iter()
+            .map(|(incarnation, kept, captured_at)| Previous { incarnation, kept, captured_at })
+            .collect();
+        Record {
+            schema: SCHEMA, node, state, incarnation, version, kept, waiting, previous, captured_at, deleted_at,
+            sequence, policy: Digest::of(&policy.to_be_bytes()),
+            unproved: unproved.map(|(uid, from)| Unproved { uid: Uuid::from_u128(uid), from }),
+            given, paused,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_record_is_read_as_it_was_written(record in records()) {
+        prop_assert_eq!(Record::parse(&record.node, Some(&record.to_json())), Ok(record.clone()));
+    }
+
+    #[test]
+    fn a_summary_is_read_from_annotations_as_it_was_written(record in records()) {
+        let pairs = record.annotations();
+        prop_assert_eq!(Summary::from_annotations(&pairs), Some(record.summary()));
+        prop_assert_eq!(Summary::uid_hint(&pairs), Some(record.incarnation.uid));
+        prop_assert_eq!(Summary::node_hint(&pairs), Some(record.node.as_str()));
+    }
+
+    #[test]
+    fn no_text_makes_a_record_panic(text in ".{0,200}") {
+        prop_assert!(Record::parse("worker-1", Some(&text)).is_err());
+    }
+
+    #[test]
+    fn a_changed_byte_never_makes_a_record_panic(record in records(), at in any::<prop::sample::Index>(), byte in 0u8..128) {
+        let mut bytes = record.to_json().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(text) = String::from_utf8(bytes) {
+            let _ = Record::parse(&record.node, Some(&text));
+        }
+    }
+
+    #[test]
+    fn equal_kept_states_have_equal_digests_and_others_do_not(one in kept(), other in kept()) {
+        prop_assert_eq!(one == other, one.digest() == other.digest());
+        prop_assert_eq!(Digest::parse(&one.digest().to_string()), Some(one.digest()));
+    }
+}
+
+#[test]
+fn an_annotation_that_is_missing_or_broken_makes_the_record_be_read() {
+    let whole = record().annotations();
+    assert!(Summary::from_annotations(&whole).is_some());
+    assert_eq!(Summary::from_annotations(&Pairs::new()), None);
+    for key in whole.keys().filter(|key| !key.ends_with("/node")) {
+        let mut pairs = whole.clone();
+        pairs.remove(key);
+        assert_eq!(Summary::from_annotations(&pairs), None, "without {key}");
+        if !key.ends_with("/flags") {
+            for broken in ["", "x", "-1", "0.5", "\u{0}"] {
+                pairs.insert(key.clone(), broken.to_owned());
+                assert_eq!(Summary::from_annotations(&pairs), None, "{key}: {broken:?}");
+            }
+        }
+    }
+    let mut pairs = whole.clone();
+    pairs.insert("perennial.dev/provider".to_owned(), "x".to_owned());
+    assert_eq!(Summary::from_annotations(&pairs), None);
+    pairs = whole;
+    pairs.insert("perennial.dev/schema".to_owned(), "2".to_owned());
+    assert_eq!(Summary::from_annotations(&pairs), None, "another schema's annotations are not trusted");
+}
+
+#[test]
+fn the_text_of_a_record_is_what_people_expect_to_read() {
+    let text = record().to_json();
+    for line in
+        [r#""schema": 1"#, r#""node": "worker-1""#, r#""state": "open""#, r#""resourceVersion": "10""#]
+    {
+        assert!(text.contains(line), "{text}");
+    }
+    for absent in ["waiting", "previous", "deletedAt", "unproved", "given", "paused", "providerID"] {
+        assert!(!text.contains(absent), "{absent} says nothing here: {text}");
+    }
+}
