@@ -13,6 +13,7 @@ mod api;
 mod apply;
 mod backoff;
 mod brake;
+mod check;
 mod error;
 mod events;
 mod ledger;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::{Body, Context, RecordSight, Sight};
 use perennial_core::policy::Policy;
-use perennial_core::record::State;
+use perennial_core::record::{State, Version};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -42,6 +43,7 @@ use api::Api;
 use apply::{Apply, Doubt, Outcome};
 use backoff::backoff;
 use brake::Brake;
+use check::Checked;
 use error::ApiError;
 use events::teller;
 use ledger::{Ledger, Looked, Name};
@@ -88,6 +90,7 @@ pub async fn run(
         ledger: Ledger::default(),
         streams,
         work: JoinSet::new(),
+        checks: JoinSet::new(),
         brake: Arc::default(),
         records: 0,
         synced: false,
@@ -127,6 +130,8 @@ struct Keeper {
     ledger: Ledger,
     streams: Streams,
     work: JoinSet<(Name, Outcome)>,
+    /// What is being read of the cluster as a whole: one thing at a time.
+    checks: JoinSet<Checked>,
     brake: Arc<Brake>,
     /// How many records there are, as of the last count.
     records: usize,
@@ -148,14 +153,15 @@ impl Keeper {
                 event = self.streams.records.recv() => self.record_event(event.ok_or(Error::WatchEnded)?),
                 Some(done) = self.work.join_next() => self.folded(done),
                 () = tokio::time::sleep_until(timer) => self.timers(),
-                _ = resync.tick() => self.resync().await,
+                Some(checked) = self.checks.join_next() => self.checked(checked),
+                _ = resync.tick() => self.resync(),
                 _ = collect.tick() => self.collect(),
                 changed = policies.changed(), if policy_followed => match changed {
                     Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
                     Err(_) => policy_followed = false,
                 },
             }
-            self.sync().await;
+            self.sync();
             self.dispatch();
         }
     }
@@ -231,7 +237,7 @@ impl Keeper {
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
                 self.ledger.nodes_listed();
-                self.synced = false;
+                self.relisted();
             }
             Event::OtherHistory => self.begin_anew(),
         }
@@ -253,7 +259,7 @@ impl Keeper {
             Event::Listed(version) => {
                 debug!(version, "records are listed");
                 self.ledger.records_listed();
-                self.synced = false;
+                self.relisted();
             }
             Event::OtherHistory => self.begin_anew(),
         }
@@ -273,7 +279,7 @@ impl Keeper {
         while self.work.try_join_next().is_some() {}
         self.work = JoinSet::new();
         self.ledger.reset();
-        self.synced = false;
+        self.relisted();
         self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
     }
 
@@ -284,74 +290,76 @@ impl Keeper {
     }
 
     /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
-    async fn sync(&mut self) {
-        if self.synced || !self.ledger.is_synced() {
-            return;
+    fn sync(&mut self) {
+        if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
+            self.ledger.index_machines(self.policy.finds_by_machine());
+            self.checks.spawn(check::head(self.api.clone(), self.metrics.clone()));
         }
+    }
+
+    /// A list is complete: whatever was being checked is checked anew.
+    fn relisted(&mut self) {
+        self.synced = false;
+        self.checks = JoinSet::new();
+    }
+
+    /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
+    fn resync(&mut self) {
+        if self.synced && self.checks.is_empty() {
+            self.checks.spawn(check::head(self.api.clone(), self.metrics.clone()));
+        }
+    }
+
+    fn checked(&mut self, checked: Result<Checked, tokio::task::JoinError>) {
+        match checked {
+            Ok(Checked::Head(head)) => {
+                self.judge_histories(head);
+                if self.synced {
+                    self.look_at_all();
+                    let counts = self.ledger.counts();
+                    debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
+                } else {
+                    self.checks.spawn(check::closed(self.api.clone(), self.metrics.clone(), None));
+                }
+            }
+            Ok(Checked::Closed(page)) => {
+                for object in &page.items {
+                    if let Some(name) = self.ledger.record_fetched(object) {
+                        self.report.unreadable(&name, self.ledger.entry_mut(&name));
+                    }
+                }
+                match page.metadata.next.filter(|next| !next.is_empty()) {
+                    None => self.in_step(),
+                    next => {
+                        self.checks.spawn(check::closed(self.api.clone(), self.metrics.clone(), next));
+                    }
+                }
+            }
+            Ok(Checked::ClosedLater) => self.in_step(),
+            Err(error) => {
+                tracing::error!(%error, "a check panicked: it is made again");
+                self.metrics.error("panic");
+            }
+        }
+    }
+
+    fn in_step(&mut self) {
         self.synced = true;
-        self.judge_histories().await;
-        self.fetch_closed().await;
         self.look_at_all();
         self.count_records();
         info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
         self.ready.mark();
     }
 
-    /// Closed records are what restores are made of: their contents are kept at hand.
-    async fn fetch_closed(&mut self) {
-        let mut next = None;
-        loop {
-            let page = match self.api.closed_records(next).await {
-                Ok(page) => page,
-                Err(error) => {
-                    self.metrics.error(error.kind());
-                    debug!(%error, "cannot fetch the closed records: they are read one by one");
-                    return;
-                }
-            };
-            for object in &page.items {
-                if let Some(name) = object.node().map(Name::from) {
-                    self.ledger.record_read(&name, Some(object));
-                    self.report.unreadable(&name, self.ledger.entry_mut(&name));
-                }
-            }
-            next = page.metadata.next.filter(|next| !next.is_empty());
-            if next.is_none() {
-                return;
-            }
-        }
-    }
-
-    async fn judge_histories(&mut self) {
-        match self.api.head(self.api.nodes()).await {
-            Ok(head) => {
-                let foreign = self.ledger.judge_histories(head);
-                if !foreign.is_empty() {
-                    warn!(
-                        records = foreign.len(),
-                        "records were written in another history: their versions do not count"
-                    );
-                }
-                for name in foreign {
-                    self.look(&name);
-                }
-            }
-            Err(error) => {
-                self.metrics.error(error.kind());
-                debug!(%error, "cannot compare histories now");
-            }
-        }
-    }
-
-    /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
-    async fn resync(&mut self) {
-        if !self.synced {
+    fn judge_histories(&mut self, head: Version) {
+        let foreign = self.ledger.judge_histories(head);
+        if foreign.is_empty() {
             return;
         }
-        self.judge_histories().await;
-        self.look_at_all();
-        let counts = self.ledger.counts();
-        debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
+        warn!(records = foreign.len(), "records were written in another history: their versions do not count");
+        for name in foreign {
+            self.look(&name);
+        }
     }
 
     fn count_records(&mut self) {

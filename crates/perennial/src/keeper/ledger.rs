@@ -266,6 +266,14 @@ impl Ledger {
         self.index_machine(name);
     }
 
+    /// Folds the content of a record that is known by its metadata. Whatever changed since is passed over.
+    pub(crate) fn record_fetched(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let known = self.entry(&name)?.seen()?.version;
+        (known == object.metadata.resource_version).then(|| self.record_read(&name, Some(object)))?;
+        Some(name)
+    }
+
     /// Folds a record's removal.
     pub(crate) fn record_deleted(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
@@ -290,11 +298,13 @@ impl Ledger {
         }
     }
 
-    /// Records whose Node version lies beyond `head` were written in another history.
+    /// Records whose Node version lies beyond `head` were written in another history, but for those that were
+    /// written after `head` was read.
     pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
         let mut judged = Vec::new();
         for (name, entry) in &mut self.entries {
             if let RecordSight::Seen(seen) = &mut entry.line.record
+                && seen.version <= head
                 && seen.summary().is_some_and(|summary| summary.version > head)
             {
                 seen.foreign = true;

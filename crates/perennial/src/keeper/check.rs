@@ -1,0 +1,52 @@
+//! What the keeper reads of the cluster as a whole, beside its work: where history stands, and the contents of
+//! the closed records. It is read in a task of its own, since an API server that does not answer must hold up
+//! neither the folding of events nor a shutdown.
+
+use std::sync::Arc;
+
+use perennial_core::record::Version;
+use tracing::debug;
+
+use super::api::Api;
+use super::backoff::backoff;
+use super::metrics::Metrics;
+use super::object::{List, RecordObject};
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    /// Where history stands now.
+    Head(Version),
+    /// One page of the closed records.
+    Closed(List<RecordObject>),
+    /// The closed records cannot be fetched at once: they are read one by one.
+    ClosedLater,
+}
+
+/// Asks where history stands, until somebody answers.
+pub(crate) async fn head(api: Api, metrics: Arc<Metrics>) -> Checked {
+    let mut failures = 0;
+    loop {
+        match api.head(api.nodes()).await {
+            Ok(head) => return Checked::Head(head),
+            Err(error) => {
+                failures += 1;
+                metrics.error(error.kind());
+                debug!(%error, "cannot compare histories, trying again");
+                tokio::time::sleep(backoff(failures)).await;
+            }
+        }
+    }
+}
+
+/// Fetches closed records: they are what restores are made of, so their contents are kept at hand.
+pub(crate) async fn closed(api: Api, metrics: Arc<Metrics>, next: Option<String>) -> Checked {
+    match api.closed_records(next).await {
+        Ok(page) => Checked::Closed(page),
+        Err(error) => {
+            metrics.error(error.kind());
+            debug!(%error, "cannot fetch the closed records: they are read one by one");
+            Checked::ClosedLater
+        }
+    }
+}
