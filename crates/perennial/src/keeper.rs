@@ -356,7 +356,10 @@ impl Keeper {
         if foreign.is_empty() {
             return;
         }
-        warn!(records = foreign.len(), "records were written in another history: their versions do not count");
+        warn!(
+            records = foreign.len(),
+            "records were written in another history: their versions do not count"
+        );
         for name in foreign {
             self.look(&name);
         }

@@ -1,4 +1,9 @@
-//! See `keeper/main.rs`.
+//! The keeper while everything around it breaks; the world is that of `keeper/main.rs`.
+//!
+//! Servers are restarted, frozen and turned back; the keeper is killed, cut off and lied to. Whatever happens, no
+//! label is lost, none is removed that nobody removed, and nothing is given twice.
 
+mod answers;
+mod wire;
 #[path = "../keeper/world.rs"]
 mod world;

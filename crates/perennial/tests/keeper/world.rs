@@ -14,8 +14,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use perennial::admin::Readiness;
+use perennial::config::Connect;
 use perennial::keeper::{self, Metrics};
-use perennial::{KeeperConfig, metrics};
+use perennial::{KeeperConfig, client, metrics};
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, Record, State, record_name};
 use perennial_testkit::{ControlPlane, eventually};
@@ -87,7 +88,10 @@ impl World {
 
     /// The same on a control plane of one's own making.
     pub(crate) async fn on(plane: ControlPlane, yaml: &str) -> Self {
-        let account = plane.service_account(NAMESPACE, "perennial").await.unwrap();
+        // The client as it is shipped: it tries nothing again by itself.
+        let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, "perennial").await.unwrap();
+        let connect = Connect { kubeconfig: Some(kubeconfig), ..Connect::default() };
+        let account = client::connect(&connect).await.unwrap();
         grant(&plane, &account).await;
         let (policy, receiver) = watch::channel(Arc::new(Policy::parse(yaml).unwrap()));
         let config = KeeperConfig {
@@ -98,6 +102,13 @@ impl World {
             ..KeeperConfig::new(NAMESPACE, receiver)
         };
         Self { plane, account, policy, config, running: None, beside: Vec::new() }
+    }
+
+    /// Puts something between the next keeper and the API server.
+    pub(crate) fn interpose<T>(&mut self, between: impl FnOnce(Client) -> (Client, T)) -> T {
+        let (account, hand) = between(self.account.clone());
+        self.account = account;
+        hand
     }
 
     /// Changes what the next keeper is started with.
@@ -136,13 +147,7 @@ impl World {
         let measured = Arc::new(Metrics::register(metrics::section(&mut registry)));
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let ready = readiness.handle("keeper");
-        let work = tokio::spawn(keeper::run(
-            self.account.clone(),
-            config,
-            measured,
-            ready,
-            stop.clone(),
-        ));
+        let work = tokio::spawn(keeper::run(self.account.clone(), config, measured, ready, stop.clone()));
         Running { work, stop, readiness, registry }
     }
 
@@ -182,6 +187,11 @@ impl World {
         })
         .await
         .unwrap();
+    }
+
+    /// The keeper's own identity.
+    pub(crate) fn account(&self) -> Client {
+        self.account.clone()
     }
 
     // ── Nodes, as people and kubelets see them ──
@@ -345,6 +355,24 @@ impl World {
         })
         .await
         .unwrap()
+    }
+
+    /// How often the keeper patched the nodes of this name, by the API server's audit log. What was asked before
+    /// the last [`World::caught_up`] is counted for certain.
+    pub(crate) fn patches_of(&self, node: &str) -> usize {
+        self.patches().get(node).copied().unwrap_or_default()
+    }
+
+    /// The same for all nodes, by name.
+    pub(crate) fn patches(&self) -> BTreeMap<String, usize> {
+        let mut patches = BTreeMap::new();
+        for entry in self.plane.audit().unwrap() {
+            let by_keeper = entry.user == format!("system:serviceaccount:{NAMESPACE}:perennial");
+            if by_keeper && entry.verb == "patch" && entry.resource == "nodes" && entry.code == 200 {
+                *patches.entry(entry.name).or_default() += 1;
+            }
+        }
+        patches
     }
 
     /// Waits until the keeper has dealt with everything that happened so far: a probe node that is labelled
