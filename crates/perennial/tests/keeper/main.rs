@@ -2,6 +2,21 @@
 //!
 //! Each test is one sentence about what happens to a node. The world is the cluster as people and kubelets
 //! see it; the keeper runs beside it and is started, stopped and crashed like a pod.
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what a test cannot go on without fails it; gauges are whole"
+)]
 
+mod audit;
+mod ends;
+mod finalizers;
+mod follow;
+mod hindrance;
+mod history;
+mod interrupted;
+mod marks;
 mod restore;
+mod silence;
+mod swap;
 mod world;
