@@ -11,12 +11,9 @@ pub(super) fn list_for_object(found: &Value, written: &Value) -> Option<String> 
             Some(format!("/{key}{below}"))
         }),
         (Value::Array(found), Value::Array(written)) => {
-            let pairs = found.iter().zip(written).enumerate();
-            pairs
-                .filter_map(|(place, (found, written))| {
-                    Some(format!("/{place}{}", list_for_object(found, written)?))
-                })
-                .next()
+            found.iter().zip(written).enumerate().find_map(|(place, (found, written))| {
+                Some(format!("/{place}{}", list_for_object(found, written)?))
+            })
         }
         (_, Value::Object(_)) => Some(String::new()),
         _ => None,

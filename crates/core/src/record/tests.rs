@@ -6,7 +6,7 @@ mod round_trip;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Incarnation, Record, SCHEMA, State};
+use super::{Incarnation, Record, SCHEMA, State, WaitingKeys};
 use crate::kept::{Digest, Kept};
 
 /// A record with one label.
@@ -20,7 +20,7 @@ fn record() -> Record {
         incarnation: Incarnation { uid: Uuid::from_u128(1), provider_id: None },
         version: 10,
         kept,
-        waiting: Default::default(),
+        waiting: WaitingKeys::new(),
         previous: Vec::new(),
         captured_at: Timestamp::constant(1_800_000_000, 0),
         deleted_at: None,
