@@ -15,8 +15,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: prerequisites controlplane ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
-	cargo build --locked --package perennial
-	cargo run --locked --quiet --package perennial-testkit --bin demo -- $(DEMO_ARGS)
+	cargo build --locked --bins
+	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked

@@ -65,6 +65,11 @@ impl ControlPlane {
         self.workdir.logs()
     }
 
+    /// Keeps the logs on drop, whatever happens, and says where they are.
+    pub fn keep_logs(&mut self) {
+        self.workdir.keep_logs();
+    }
+
     /// A folder that goes away with the control plane.
     pub fn folder(&self) -> &Path {
         self.workdir.path()

@@ -1,0 +1,178 @@
+//! The cluster of the demo: a control plane, its nodes as people and kubelets treat them, and the keeper.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, anyhow, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use perennial_testkit::{
+    ControlPlane, KeeperBuilder, KeeperProcess, company_labels, eventually, node_name, registration,
+};
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::{
+    board::{Keeper, Shared},
+    edit::Edit,
+};
+
+/// How many keepers run.
+const REPLICAS: usize = 1;
+/// The namespace and the service account of `deploy/rbac.yaml`.
+const ACCOUNT: (&str, &str) = ("perennial", "perennial");
+const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
+/// How long anything may take at the start, on a machine on which much else runs.
+const SOON: Duration = Duration::from_mins(1);
+
+/// Everything that runs. Stopped and removed on drop.
+pub(crate) struct Cluster {
+    // Dropped in this order: first those who talk, then whom they talk to.
+    keepers: Vec<KeeperProcess>,
+    plane: ControlPlane,
+    nodes: Api<Node>,
+    board: Shared,
+}
+
+impl Cluster {
+    /// Starts a control plane, without nodes and without a keeper.
+    pub(crate) async fn start(board: Shared) -> anyhow::Result<Self> {
+        let plane = ControlPlane::builder().without_audit().start().await?;
+        let nodes = Api::all(plane.admin());
+        Ok(Self { keepers: Vec::new(), plane, nodes, board })
+    }
+
+    /// The nodes, for an administrator.
+    pub(crate) fn nodes(&self) -> Api<Node> {
+        self.nodes.clone()
+    }
+
+    /// Keeps the logs, and says where when all has ended.
+    pub(crate) fn keep_logs(&mut self) {
+        self.plane.keep_logs();
+    }
+
+    /// Grants what `deploy/rbac.yaml` grants, and starts the keeper with no more than that.
+    pub(crate) async fn start_keepers(&mut self, arguments: &[OsString]) -> anyhow::Result<()> {
+        let program = KeeperProcess::beside_current_exe()?;
+        let (namespace, name) = ACCOUNT;
+        let kubeconfig = self.plane.kubeconfig_for_service_account(namespace, name).await?;
+        self.grant(&kubeconfig).await.context("granting deploy/rbac.yaml")?;
+        for _ in 0..REPLICAS {
+            let builder = KeeperProcess::builder(&program, self.plane.logs())
+                .kubeconfig(&kubeconfig)
+                .namespace(namespace);
+            let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
+            self.keepers.push(builder.start().await.context("starting the keeper")?);
+        }
+        self.board.lock().keeper = Keeper::Up;
+        Ok(())
+    }
+
+    async fn grant(&self, account: &Path) -> anyhow::Result<()> {
+        let admin = self.plane.kubeconfig_for_admin()?;
+        self.kubectl(&admin, &["apply", "-f", RBAC]).await?;
+        // The authorizer learns of it a moment later.
+        let asked = ["auth", "can-i", "delete", "configmaps", "--namespace", ACCOUNT.0];
+        eventually(SOON, "the permissions count", || async {
+            self.kubectl(account, &asked).await?;
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    async fn kubectl(&self, kubeconfig: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+        let output = Command::new(self.plane.assets().kubectl())
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(arguments)
+            .stdin(Stdio::null())
+            // Ctrl-C is for us alone.
+            .process_group(0)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("starting kubectl")?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {}", arguments.join(" "), told.trim());
+        Ok(())
+    }
+
+    /// Waits until there is a record of every node.
+    pub(crate) async fn recorded(&self) -> anyhow::Result<()> {
+        let records: Api<ConfigMap> = Api::namespaced(self.plane.admin(), ACCOUNT.0);
+        let wanted = self.board.lock().nodes();
+        eventually(SOON, "there is a record of every node", || async {
+            let all = records.list_metadata(&ListParams::default()).await?.items;
+            let there = all.iter().filter(|map| map.name_any().starts_with("node-record.")).count();
+            if there == wanted { Ok(Some(())) } else { Err(anyhow!("{there} of {wanted}")) }
+        })
+        .await
+    }
+
+    /// Kills every keeper (kill -9).
+    pub(crate) async fn kill_keepers(&self) -> anyhow::Result<()> {
+        for keeper in &self.keepers {
+            keeper.kill9().await?;
+        }
+        self.board.lock().killed();
+        Ok(())
+    }
+
+    /// Starts every keeper again, and returns when they are ready.
+    pub(crate) async fn restart_keepers(&self) -> anyhow::Result<()> {
+        self.board.lock().keeper = Keeper::Starting;
+        for keeper in &self.keepers {
+            keeper.start_again().await.context("starting the keeper again")?;
+        }
+        self.board.lock().keeper = Keeper::Up;
+        Ok(())
+    }
+
+    /// Fails if a keeper has ended by itself.
+    pub(crate) async fn check_keepers(&self) -> anyhow::Result<()> {
+        for keeper in &self.keepers {
+            keeper.check().await?;
+        }
+        Ok(())
+    }
+
+    /// A node that people have labelled joins.
+    pub(crate) async fn create(&self, index: usize) -> anyhow::Result<()> {
+        let mut node = registration(index);
+        node.metadata.labels.get_or_insert_default().extend(company_labels(index));
+        let created = self.nodes.create(&PostParams::default(), &node).await?;
+        self.board.lock().created(index, &created.uid().unwrap_or_default());
+        Ok(())
+    }
+
+    /// A node returns, as its kubelet registers it: bare.
+    pub(crate) async fn bring_back(&self, index: usize) -> anyhow::Result<()> {
+        let created = self.nodes.create(&PostParams::default(), &registration(index)).await?;
+        let answered = Instant::now();
+        self.board.lock().returned(index, &created.uid().unwrap_or_default(), answered);
+        Ok(())
+    }
+
+    /// A node is deleted.
+    pub(crate) async fn delete(&self, index: usize) -> anyhow::Result<()> {
+        self.nodes.delete(&node_name(index), &DeleteParams::default()).await?;
+        self.board.lock().deleted(index);
+        Ok(())
+    }
+
+    /// Somebody sets or removes a label.
+    pub(crate) async fn edit(&self, index: usize, edit: &Edit) -> anyhow::Result<()> {
+        let patch = json!({"metadata": {"labels": {edit.key: edit.value}}});
+        self.nodes.patch_metadata(&node_name(index), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.board.lock().edited(index, edit);
+        Ok(())
+    }
+}

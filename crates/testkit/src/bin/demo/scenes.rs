@@ -1,0 +1,291 @@
+//! What happens to the fleet: rounds of scenes, each of which ends when all labels are back.
+
+use std::{
+    collections::HashSet,
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use perennial_testkit::{eventually, kubelet_labels};
+use rand::{
+    Rng as _, SeedableRng as _,
+    rngs::StdRng,
+    seq::{IndexedRandom as _, SliceRandom as _},
+};
+use tokio::time::{sleep, sleep_until};
+
+use crate::{args::Args, board::Shared, cluster::Cluster, edit::Edit, view::words};
+
+/// Rounds that are played however short the time is: one with the keeper up, one in which it is killed.
+const ALWAYS: usize = 2;
+/// So many requests are under way at most.
+const CONCURRENCY: usize = 64;
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+#[derive(Clone, Copy)]
+enum Scene {
+    /// Some nodes go and come back.
+    Maintenance,
+    /// The keeper is killed, and nobody watches while nodes go and come back.
+    NobodyWatches,
+    /// All nodes of a zone go at once.
+    ZoneFails,
+    /// Nodes go and come back twice, faster than anybody can follow.
+    Flapping,
+    /// The keeper is killed in the middle of giving labels back.
+    KilledGiving,
+}
+
+const SCENES: [Scene; 5] =
+    [Scene::Maintenance, Scene::NobodyWatches, Scene::ZoneFails, Scene::Flapping, Scene::KilledGiving];
+
+impl Scene {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Maintenance => "maintenance",
+            Self::NobodyWatches => "kill -9, unwatched",
+            Self::ZoneFails => "a zone fails",
+            Self::Flapping => "flapping",
+            Self::KilledGiving => "kill -9 in restore",
+        }
+    }
+}
+
+/// A node that goes, perhaps a moment after somebody changed a label.
+struct Leaver {
+    index: usize,
+    last: Option<Edit>,
+}
+
+/// Plays scenes until the time is over.
+pub(crate) struct Scenes<'a> {
+    cluster: &'a Cluster,
+    board: Shared,
+    random: StdRng,
+    lasting: Duration,
+    patience: Duration,
+    /// How long one step of a scene takes, so that a person can follow.
+    beat: Duration,
+}
+
+impl<'a> Scenes<'a> {
+    pub(crate) fn new(cluster: &'a Cluster, board: Shared, args: &Args) -> Self {
+        Self {
+            cluster,
+            board,
+            random: StdRng::seed_from_u64(args.seed),
+            lasting: args.lasting,
+            patience: args.patience,
+            beat: (args.lasting / 20).clamp(Duration::from_millis(100), Duration::from_millis(1_500)),
+        }
+    }
+
+    /// Ends early when labels stay away.
+    pub(crate) async fn play(mut self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        self.board.lock().began = began;
+        for (round, scene) in SCENES.into_iter().cycle().enumerate() {
+            if round >= ALWAYS && began.elapsed() >= self.lasting {
+                break;
+            }
+            self.cluster.check_keepers().await?;
+            self.board.lock().round = round + 1;
+            let gone = summary(&self.perform(scene).await?);
+            let title =
+                format!("round {:<2} {:<19}{:<31}", round + 1, scene.name(), gone.replace(" go,", ","));
+            let Some(took) = self.all_whole().await else {
+                self.cluster.check_keepers().await?;
+                self.board.fail(format!("{title}not in {}", words::duration(self.patience)));
+                break;
+            };
+            self.board.done(format!("{title}whole in {}", words::duration(took)));
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, scene: Scene) -> anyhow::Result<Vec<Leaver>> {
+        match scene {
+            Scene::Maintenance => self.maintenance().await,
+            Scene::NobodyWatches => self.nobody_watches().await,
+            Scene::ZoneFails => self.zone_fails().await,
+            Scene::Flapping => self.flapping().await,
+            Scene::KilledGiving => self.killed_giving().await,
+        }
+    }
+
+    async fn maintenance(&mut self) -> anyhow::Result<Vec<Leaver>> {
+        let leavers = self.leavers(0.2, |_| true);
+        self.now(format!("maintenance: {}", summary(&leavers)));
+        self.go(&leavers, self.beat).await?;
+        self.now("people work on the others".to_owned());
+        self.people(&leavers).await?;
+        self.now(format!("{} return bare", nodes(leavers.len())));
+        self.come_back(&leavers, self.beat).await?;
+        Ok(leavers)
+    }
+
+    async fn nobody_watches(&mut self) -> anyhow::Result<Vec<Leaver>> {
+        let leavers = self.leavers(0.25, |_| true);
+        let (seen, unseen) = leavers.split_at(leavers.len() / 2);
+        self.now(format!("{} go", nodes(seen.len())));
+        self.go(seen, self.beat).await?;
+        self.cluster.kill_keepers().await?;
+        self.now(format!("kill -9: nobody watches, {}", summary(unseen)));
+        self.go(unseen, self.beat).await?;
+        self.people(&leavers).await?;
+        let dying = &seen[..seen.len() / 4];
+        self.now(format!("nobody watches: {} return bare, {} die again", nodes(seen.len()), dying.len()));
+        self.come_back(seen, self.beat).await?;
+        spread(dying, Duration::ZERO, |leaver| self.cluster.delete(leaver.index)).await?;
+        self.come_back(dying, Duration::ZERO).await?;
+        self.now(format!("the keeper starts again, {} return bare", nodes(unseen.len())));
+        tokio::try_join!(self.cluster.restart_keepers(), self.come_back(unseen, self.beat))?;
+        Ok(leavers)
+    }
+
+    async fn zone_fails(&mut self) -> anyhow::Result<Vec<Leaver>> {
+        let zone = self.zone();
+        let leavers = self.leavers(1.0, |index| kubelet_labels(index).get(ZONE) == Some(&zone));
+        self.now(format!("zone {zone} fails: {}", summary(&leavers)));
+        self.go(&leavers, Duration::ZERO).await?;
+        self.people(&leavers).await?;
+        self.now(format!("zone {zone} is back: {} return bare at once", nodes(leavers.len())));
+        self.come_back(&leavers, Duration::ZERO).await?;
+        Ok(leavers)
+    }
+
+    async fn flapping(&mut self) -> anyhow::Result<Vec<Leaver>> {
+        let leavers = self.leavers(0.15, |_| true);
+        self.now(format!("{} flap: they go, return, go, return", nodes(leavers.len())));
+        let this = &*self;
+        spread(&leavers, self.beat, |leaver| async move {
+            this.go_one(leaver).await?;
+            this.cluster.bring_back(leaver.index).await?;
+            this.cluster.delete(leaver.index).await?;
+            this.cluster.bring_back(leaver.index).await
+        })
+        .await?;
+        self.people(&leavers).await?;
+        Ok(leavers)
+    }
+
+    async fn killed_giving(&mut self) -> anyhow::Result<Vec<Leaver>> {
+        let zone = self.zone();
+        let leavers = self.leavers(1.0, |index| kubelet_labels(index).get(ZONE) == Some(&zone));
+        self.now(format!("zone {zone} fails: {}", summary(&leavers)));
+        self.go(&leavers, self.beat).await?;
+        self.people(&leavers).await?;
+        self.now(format!("{} return bare, and the keeper is killed halfway", nodes(leavers.len())));
+        let interrupt = async {
+            sleep(self.beat / 2).await;
+            self.cluster.kill_keepers().await?;
+            sleep(self.beat / 2).await;
+            self.cluster.restart_keepers().await
+        };
+        tokio::try_join!(self.come_back(&leavers, self.beat), interrupt)?;
+        Ok(leavers)
+    }
+
+    // ── Choices: all made before anything is done, so that the same seed makes the same ones ──
+
+    /// A share of those nodes, whole ones; every third with a label changed right before.
+    fn leavers(&mut self, share: f64, among: impl Fn(usize) -> bool) -> Vec<Leaver> {
+        let board = self.board.lock();
+        let mut there: Vec<usize> =
+            (0..board.nodes()).filter(|index| among(*index) && board.is_whole(*index)).collect();
+        there.shuffle(&mut self.random);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        let count = (there.len() as f64 * share).ceil() as usize;
+        let mut leave = |(place, index): (usize, usize)| {
+            let last = place.is_multiple_of(3).then(|| Edit::choose(board.wanted(index), &mut self.random));
+            Leaver { index, last }
+        };
+        there.into_iter().take(count).enumerate().map(&mut leave).collect()
+    }
+
+    fn zone(&mut self) -> String {
+        let index = self.random.random_range(0..self.board.lock().nodes());
+        kubelet_labels(index).remove(ZONE).unwrap_or_default()
+    }
+
+    // ── Deeds ──
+
+    /// People change labels of nodes that stay.
+    async fn people(&mut self, leavers: &[Leaver]) -> anyhow::Result<()> {
+        let leaving: HashSet<usize> = leavers.iter().map(|leaver| leaver.index).collect();
+        let edits: Vec<(usize, Edit)> = {
+            let board = self.board.lock();
+            let stay: Vec<usize> = (0..board.nodes())
+                .filter(|index| !leaving.contains(index) && board.is_whole(*index))
+                .collect();
+            let chosen: Vec<usize> =
+                stay.choose_multiple(&mut self.random, stay.len().div_ceil(10)).copied().collect();
+            let mut edit = |index| (index, Edit::choose(board.wanted(index), &mut self.random));
+            chosen.into_iter().map(&mut edit).collect()
+        };
+        spread(&edits, self.beat, |(index, edit)| self.cluster.edit(*index, edit)).await
+    }
+
+    async fn go(&self, leavers: &[Leaver], over: Duration) -> anyhow::Result<()> {
+        spread(leavers, over, |leaver| self.go_one(leaver)).await
+    }
+
+    async fn go_one(&self, leaver: &Leaver) -> anyhow::Result<()> {
+        if let Some(edit) = &leaver.last {
+            self.cluster.edit(leaver.index, edit).await?;
+        }
+        self.cluster.delete(leaver.index).await
+    }
+
+    async fn come_back(&self, leavers: &[Leaver], over: Duration) -> anyhow::Result<()> {
+        spread(leavers, over, |leaver| self.cluster.bring_back(leaver.index)).await
+    }
+
+    /// Waits until every node is there with every label: how long that took, unless it took too long.
+    async fn all_whole(&self) -> Option<Duration> {
+        let (began, nodes) = (Instant::now(), self.board.lock().nodes());
+        self.now("waiting until every node has its labels".to_owned());
+        eventually(self.patience, "all whole", || async {
+            let whole = self.board.lock().whole();
+            Ok((whole == nodes).then(|| began.elapsed()))
+        })
+        .await
+        .ok()
+    }
+
+    fn now(&self, text: String) {
+        self.board.now(text);
+    }
+}
+
+/// Does something to each, evenly spread over a time.
+async fn spread<'i, T, F, Fut>(items: &'i [T], over: Duration, act: F) -> anyhow::Result<()>
+where
+    F: Fn(&'i T) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let began = tokio::time::Instant::now();
+    let step = over / u32::try_from(items.len().max(1))?;
+    stream::iter(items)
+        .zip(stream::iter(0..))
+        .map(|(item, place)| {
+            let deed = act(item);
+            async move {
+                sleep_until(began + step * place).await;
+                deed.await
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+}
+
+fn nodes(count: usize) -> String {
+    words::count(count, "node")
+}
+
+fn summary(leavers: &[Leaver]) -> String {
+    let last = leavers.iter().filter(|leaver| leaver.last.is_some()).count();
+    format!("{} go, {last} just relabelled", nodes(leavers.len()))
+}

@@ -1,0 +1,185 @@
+//! The table: the board in a dozen lines of 80 columns.
+
+use std::time::Duration;
+
+use super::{
+    paint::Paint,
+    words::{clock, count, duration, thousands},
+};
+use crate::board::{Board, Counts, Keeper};
+
+/// How wide it is at most.
+pub(super) const WIDTH: usize = 80;
+/// How many lines it has.
+pub(super) const HEIGHT: usize = 15;
+/// How wide the bar is.
+const BAR: usize = 66;
+
+pub(super) fn lines(board: &Board, paint: Paint) -> Vec<String> {
+    let counts = board.counts();
+    vec![
+        String::new(),
+        heading(board, paint),
+        paint.faint(&"─".repeat(WIDTH)),
+        row("keeper", &keeper(board, paint), paint),
+        row("now", &cut(&board.now, WIDTH - 12), paint),
+        String::new(),
+        row("fleet", &bar(counts, paint), paint),
+        row("", &legend(counts, paint), paint),
+        String::new(),
+        row("people", &people(board), paint),
+        row("restored", &restored(board), paint),
+        row("latency", &latency("keeper up", &board.latencies, paint), paint),
+        row("", &latency("through a kill -9", &board.latencies_through_kill, paint), paint),
+        row("", &paint.faint("from the answer to a node's creation to the sight of all its labels"), paint),
+        String::new(),
+    ]
+}
+
+fn heading(board: &Board, paint: Paint) -> String {
+    let title = " Perennial";
+    let fleet = format!(
+        "  {}, {}, seed {}",
+        count(board.nodes(), "node"),
+        count(board.labels(), "label"),
+        board.seed
+    );
+    let time = match board.round {
+        0 => String::new(),
+        round => format!("round {round}   {} of {} ", clock(board.began.elapsed()), clock(board.lasting)),
+    };
+    let fleet = cut(&fleet, WIDTH - width(title) - width(&time) - 1);
+    let gap = WIDTH - width(title) - width(&fleet) - width(&time);
+    format!("{}{fleet}{}{time}", paint.strong(title), " ".repeat(gap))
+}
+
+fn row(name: &str, value: &str, paint: Paint) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    format!(" {} {value}", paint.faint(&format!("{name:<10}")))
+}
+
+fn keeper(board: &Board, paint: Paint) -> String {
+    let state = match board.keeper {
+        Keeper::Starting => paint.attention("◌ starts"),
+        Keeper::Up => paint.good("● up"),
+        Keeper::Killed => paint.bad("✗ killed"),
+    };
+    match board.kills {
+        0 => state,
+        1 => format!("{state}, killed once"),
+        kills => format!("{state}, killed {kills} times"),
+    }
+}
+
+fn bar(Counts { whole, waiting, away }: Counts, paint: Paint) -> String {
+    let all = (whole + waiting + away).max(1);
+    // Whatever is there at all is seen: at least one cell of the bar.
+    let cells = |part: usize| if part == 0 { 0 } else { (part * BAR / all).max(1) };
+    let (waiting, away) = (cells(waiting), cells(away));
+    let whole = if whole == 0 { 0 } else { BAR.saturating_sub(waiting + away) };
+    let [whole, waiting, away] = [("█", whole), ("▒", waiting), ("·", away)].map(|(cell, n)| cell.repeat(n));
+    format!("{}{}{}", paint.good(&whole), paint.attention(&waiting), paint.faint(&away))
+}
+
+fn legend(Counts { whole, waiting, away }: Counts, paint: Paint) -> String {
+    format!(
+        "{} {:<18} {} {:<24} {} {}",
+        paint.good("█"),
+        format!("{} whole", thousands(whole)),
+        paint.attention("▒"),
+        format!("{} waiting for labels", thousands(waiting)),
+        paint.faint("·"),
+        format_args!("{} away", thousands(away)),
+    )
+}
+
+fn people(board: &Board) -> String {
+    format!("{} changed, {} deleted", count(board.edits, "label"), count(board.deletions, "node"))
+}
+
+fn restored(board: &Board) -> String {
+    count(board.latencies.len() + board.latencies_through_kill.len(), "node")
+}
+
+fn latency(name: &str, measured: &[Duration], paint: Paint) -> String {
+    let mut measured = measured.to_vec();
+    measured.sort_unstable();
+    let Some(max) = measured.last() else { return paint.faint(&format!("{name:<18} -")) };
+    let half = measured[measured.len() / 2];
+    format!("{name:<18} p50 {:<10} max {}", duration(half), duration(*max))
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if self::width(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn board() -> Board {
+        let mut board = Board::new(5_000, Duration::from_hours(1), u64::from(u32::MAX));
+        board.now = "many things happen ".repeat(10);
+        board.keeper = Keeper::Killed;
+        (board.kills, board.round, board.edits, board.deletions) = (120, 240, 1_234_567, 1_234_567);
+        board.latencies = vec![Duration::from_mins(50); 3];
+        board.latencies_through_kill = vec![Duration::from_mins(50); 3];
+        for index in 0..4_000 {
+            board.saw(
+                &perennial_testkit::node_name(index),
+                "u",
+                &perennial_testkit::company_labels(index % 3_900),
+                Instant::now(),
+            );
+        }
+        board
+    }
+
+    #[test]
+    fn the_fullest_table_fits_80_columns() {
+        let lines = lines(&board(), Paint::plain());
+        assert_eq!(lines.len(), HEIGHT);
+        for line in lines {
+            assert!(width(&line) <= WIDTH, "{}: {line}", width(&line));
+            assert!(!line.contains('\x1b'), "{line}");
+        }
+    }
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let board = board();
+        let strip = |line: &String| {
+            let mut text = String::new();
+            let mut parts = line.split("\x1b[");
+            text.push_str(parts.next().unwrap());
+            parts.for_each(|part| text.push_str(part.split_once('m').unwrap().1));
+            text
+        };
+        let colourful: Vec<String> = lines(&board, Paint::colourful()).iter().map(strip).collect();
+        let plain = lines(&board, Paint::plain());
+        // The heading tells the time.
+        assert_eq!(colourful[2..], plain[2..]);
+    }
+
+    #[test]
+    fn every_state_that_occurs_has_its_part_of_the_bar() {
+        let cells = |whole, waiting, away| {
+            let bar = bar(Counts { whole, waiting, away }, Paint::plain());
+            ["█", "▒", "·"].map(|cell| bar.matches(cell).count())
+        };
+        assert_eq!(cells(300, 0, 0), [BAR, 0, 0]);
+        assert_eq!(cells(298, 1, 1), [BAR - 2, 1, 1]);
+        assert_eq!(cells(0, 0, 300), [0, 0, BAR]);
+    }
+}
