@@ -189,11 +189,6 @@ impl World {
         .unwrap();
     }
 
-    /// The keeper's own identity.
-    pub(crate) fn account(&self) -> Client {
-        self.account.clone()
-    }
-
     // ── Nodes, as people and kubelets see them ──
 
     pub(crate) fn nodes(&self) -> Api<Node> {
