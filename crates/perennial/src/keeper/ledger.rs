@@ -165,10 +165,13 @@ impl Ledger {
         entry.node_list = list;
         let fingerprint = node.fingerprint(policy);
         let version = node.metadata.resource_version;
+        let waiting = entry.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
         if let Sight::Live(live) = &mut entry.line.sight
             && entry.fingerprint == fingerprint
             && live.uid == node.metadata.uid
-            && !(live.wants_identity && live.provider == Provider::Read(None) && live.is_young(now))
+            && !((live.wants_identity || waiting)
+                && live.provider == Provider::Read(None)
+                && live.is_young(now))
         {
             live.version = live.version.max(version);
             return None;
