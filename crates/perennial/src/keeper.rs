@@ -75,7 +75,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let api = Api::new(client, metrics.clone(), &config.namespace, &config.installation);
-    let (teller, post) = teller(api.clone(), metrics.clone());
+    let (teller, post) = teller(api.clone(), metrics.clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
     let report = Report { metrics: metrics.clone(), teller };
     let policy = config.policy.borrow().clone();

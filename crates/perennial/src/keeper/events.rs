@@ -33,20 +33,26 @@ pub(crate) struct Told {
 pub(crate) struct Teller {
     to: Sender<Told>,
     metrics: Arc<Metrics>,
+    /// An Event is a write too: the log has to do.
+    dry_run: bool,
 }
 
 impl Teller {
     pub(crate) fn tell(&self, told: Told) {
-        if self.to.try_send(told).is_err() {
+        if !self.dry_run && self.to.try_send(told).is_err() {
             self.metrics.events_dropped.inc();
         }
     }
 }
 
 /// The taking end and the posting end.
-pub(crate) fn teller(api: Api, metrics: Arc<Metrics>) -> (Teller, impl Future<Output = ()>) {
+pub(crate) fn teller(
+    api: Api,
+    metrics: Arc<Metrics>,
+    dry_run: bool,
+) -> (Teller, impl Future<Output = ()>) {
     let (to, from) = channel(WAITING);
-    (Teller { to, metrics: metrics.clone() }, post(from, api, metrics))
+    (Teller { to, metrics: metrics.clone(), dry_run }, post(from, api, metrics))
 }
 
 async fn post(mut from: Receiver<Told>, api: Api, metrics: Arc<Metrics>) {
