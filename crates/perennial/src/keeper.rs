@@ -93,6 +93,7 @@ pub async fn run(
         checks: JoinSet::new(),
         brake: Arc::default(),
         records: 0,
+        head: 0,
         synced: false,
     };
     keeper.keep(&stop).await?;
@@ -135,6 +136,8 @@ struct Keeper {
     brake: Arc<Brake>,
     /// How many records there are, as of the last count.
     records: usize,
+    /// Where history stood when it was last asked.
+    head: Version,
     /// Both lists are complete, and what follows from that was done.
     synced: bool,
 }
@@ -236,6 +239,7 @@ impl Keeper {
             }
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
+                self.head = self.head.max(version);
                 self.ledger.nodes_listed();
                 self.relisted();
             }
@@ -279,14 +283,19 @@ impl Keeper {
         while self.work.try_join_next().is_some() {}
         self.work = JoinSet::new();
         self.ledger.reset();
+        self.head = 0;
         self.relisted();
         self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
     }
 
+    /// Lists everything anew under another policy. What the ledger holds stays: ends that no record has yet
+    /// are nowhere else.
     fn change_policy(&mut self, policy: Arc<Policy>) {
         info!(digest = %policy.digest(), "the policy changed: everything is looked at anew");
         self.policy = policy;
-        self.restart();
+        self.ledger.judge_anew();
+        self.relisted();
+        self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
     }
 
     /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
@@ -312,6 +321,7 @@ impl Keeper {
 
     fn checked(&mut self, checked: Result<Checked, tokio::task::JoinError>) {
         match checked {
+            Ok(Checked::Head(head)) if head < self.head => self.begin_anew(),
             Ok(Checked::Head(head)) => {
                 self.judge_histories(head);
                 if self.synced {
@@ -352,6 +362,7 @@ impl Keeper {
     }
 
     fn judge_histories(&mut self, head: Version) {
+        self.head = head;
         let foreign = self.ledger.judge_histories(head);
         if foreign.is_empty() {
             return;

@@ -56,7 +56,7 @@ pub(crate) enum Standing {
 pub(crate) struct Entry {
     pub(crate) line: Line,
     /// Fingerprint of the node as last folded: an equal one changes nothing.
-    fingerprint: u64,
+    fingerprint: Option<u64>,
     /// The lists that last had the node, and the record.
     node_list: u32,
     record_list: u32,
@@ -167,7 +167,7 @@ impl Ledger {
         let version = node.metadata.resource_version;
         let waiting = entry.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
         if let Sight::Live(live) = &mut entry.line.sight
-            && entry.fingerprint == fingerprint
+            && entry.fingerprint == Some(fingerprint)
             && live.uid == node.metadata.uid
             && !((live.wants_identity || waiting)
                 && live.provider == Provider::Read(None)
@@ -180,7 +180,7 @@ impl Ledger {
         if !entry.line.node_seen(live, policy, now) {
             return None;
         }
-        entry.fingerprint = fingerprint;
+        entry.fingerprint = Some(fingerprint);
         entry.held = false;
         Some(name)
     }
@@ -198,7 +198,7 @@ impl Ledger {
         let live = node.into_live(installation, policy, now);
         let entry = self.entry_mut(name);
         if entry.line.node_seen(live, policy, now) {
-            entry.fingerprint = fingerprint;
+            entry.fingerprint = Some(fingerprint);
         }
     }
 
@@ -521,6 +521,17 @@ impl Ledger {
             if let Some(entry) = self.entries.get_mut(&other) {
                 entry.line.awaited = true;
             }
+        }
+    }
+
+    /// Another policy: every node and record that the next lists bring is judged anew.
+    pub(crate) fn judge_anew(&mut self) {
+        self.nodes_listed = false;
+        self.records_listed = false;
+        for entry in self.entries.values_mut() {
+            entry.fingerprint = None;
+            entry.held = false;
+            entry.line.agreed = None;
         }
     }
 
