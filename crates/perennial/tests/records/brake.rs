@@ -52,7 +52,7 @@ impl World {
         self.metric_reaches("brake_engaged", 1.0).await;
         self.caught_up_but(nodes).await;
         assert!(self.brake().await.1, "the brake is on");
-        assert!((self.metric("brake_engaged") - 1.0).abs() < f64::EPSILON);
+        assert_eq!(self.metric("brake_engaged"), 1.0);
     }
 
     /// A person confirms.

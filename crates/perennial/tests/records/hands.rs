@@ -2,9 +2,8 @@
 
 use kube::api::ListParams;
 use perennial_core::record::{Record, State};
-use perennial_testkit::{AuditEntry, eventually};
 
-use crate::world::{Labels, NAMESPACE, SOON, World, pairs};
+use crate::world::{Labels, World, pairs};
 
 const NODE: &str = "worker-1";
 const PAUSE: &str = "perennial.dev/pause";
@@ -192,9 +191,8 @@ async fn a_dry_run_writes_nothing_at_all() {
     for name in ["returns", "dies", "unknown"] {
         world.delete(name).await;
     }
-    let nothing: [AuditEntry; 0] = [];
-    let (maps, before) =
-        (world.config_maps().list(&ListParams::default()).await.unwrap(), world.writes().await);
+    let maps = world.config_maps().list(&ListParams::default()).await.unwrap();
+    let before = world.written_by_keeper().await.len();
 
     world.configure(|config| config.dry_run = true);
     world.start_keeper().await;
@@ -207,32 +205,8 @@ async fn a_dry_run_writes_nothing_at_all() {
     world.metric_reaches("notices_total{kind=\"RecordUnreadable\"}", 1.0).await;
     world.stop_keeper().await;
 
-    assert_eq!(world.writes().await[before.len()..], nothing);
+    assert_eq!(world.written_by_keeper().await[before..], []);
     let after = world.config_maps().list(&ListParams::default()).await.unwrap();
     assert_eq!(after.items, maps.items);
     assert_eq!(world.labels("returns").await, pairs([]));
-}
-
-impl World {
-    /// What the keeper's account wrote so far, Events too.
-    async fn writes(&self) -> Vec<AuditEntry> {
-        let sentinel = format!("sentinel-{}", self.plane.revision().await.unwrap());
-        self.annotate(&self.register(&sentinel, &pairs([])).await.metadata.name.unwrap(), "a", Some("b"))
-            .await;
-        self.delete(&sentinel).await;
-        let audit = eventually(SOON, "the audit log is complete", || async {
-            let audit = self.plane.audit()?;
-            let complete = audit.iter().any(|entry| entry.name == sentinel && entry.verb == "delete");
-            Ok(complete.then_some(audit))
-        })
-        .await
-        .unwrap();
-        let account = format!("system:serviceaccount:{NAMESPACE}:perennial");
-        let wrote = |entry: &AuditEntry| {
-            entry.user == account
-                && !["get", "list", "watch"].contains(&entry.verb.as_str())
-                && entry.resource != "selfsubjectaccessreviews"
-        };
-        audit.into_iter().filter(wrote).collect()
-    }
 }

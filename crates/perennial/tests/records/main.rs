@@ -1,7 +1,13 @@
 //! Records, policies and permissions: what people do to them, and what the keeper makes of it.
 //!
 //! The world is that of `keeper/main.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what a test cannot go on without fails it; gauges are whole"
+)]
 
+mod audit;
 mod brake;
 mod broken;
 mod collection;
@@ -10,6 +16,7 @@ mod identity;
 mod names;
 mod policy;
 mod privileged;
+mod rbac;
 mod roles;
 mod spec;
 
