@@ -2,11 +2,7 @@
 //!
 //! Each test is one sentence about what happens to a node. The world is the cluster as people and kubelets
 //! see it; the keeper runs beside it and is started, stopped and crashed like a pod.
-#![allow(
-    clippy::unwrap_used,
-    clippy::float_cmp,
-    reason = "what a test cannot go on without fails it; gauges are whole"
-)]
+#![allow(clippy::unwrap_used, reason = "what a test needs and lacks fails it")]
 
 mod audit;
 mod ends;

@@ -1,5 +1,10 @@
 //! A cluster with nodes, people and a keeper: what every suite of keeper tests stands on.
 #![allow(dead_code, reason = "each suite uses its own part of the world")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what a test needs and lacks fails it; gauges are whole"
+)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
