@@ -157,6 +157,8 @@ impl<'a> Scenes<'a> {
 
     async fn flapping(&mut self) -> anyhow::Result<Vec<Leaver>> {
         let leavers = self.leavers(0.15, |_| true);
+        self.now("people work".to_owned());
+        self.people(&leavers).await?;
         self.now(format!("{} flap: they go, return, go, return", nodes(leavers.len())));
         let this = &*self;
         spread(&leavers, self.beat, |leaver| async move {
@@ -166,7 +168,6 @@ impl<'a> Scenes<'a> {
             this.cluster.bring_back(leaver.index).await
         })
         .await?;
-        self.people(&leavers).await?;
         Ok(leavers)
     }
 
