@@ -4,6 +4,10 @@
 //! label is lost, none is removed that nobody removed, and nothing is given twice.
 
 mod answers;
+mod fleet;
+mod history;
+mod lists;
+mod outage;
 mod wire;
 #[path = "../keeper/world.rs"]
 mod world;

@@ -1,0 +1,109 @@
+//! Servers that go away in the middle of things, and come back.
+
+use std::time::Duration;
+
+use perennial_testkit::{Fleet, eventually};
+
+use crate::fleet::{all_recorded, all_restored};
+use crate::wire::{Bend, Call, Wire};
+use crate::world::{SOON, World, pairs};
+
+const NODES: usize = 200;
+
+/// A fleet is deleted and comes back, and something happens while the first are being restored.
+async fn a_return_during(outage: impl AsyncFnOnce(&World) -> anyhow::Result<()>) {
+    let world = World::start().await;
+    let fleet = Fleet::new(world.plane.admin());
+    fleet.create(0..NODES).await.unwrap();
+    all_recorded(&world, NODES).await;
+    let returns = async {
+        fleet.delete(0..NODES).await?;
+        fleet.register(0..NODES).await
+    };
+    let middle = async {
+        world.metric_reaches("restores_total", 5.0).await;
+        outage(&world).await
+    };
+    tokio::try_join!(returns, middle).unwrap();
+    all_restored(&world.plane, NODES).await;
+    world.caught_up().await;
+    // A server that dies or freezes may not have logged what it did for a few.
+    let patches = world.patches();
+    assert!(patches.values().all(|times| *times == 1), "given once: {patches:?}");
+}
+
+#[tokio::test]
+async fn the_api_server_is_restarted_in_the_middle_and_all_labels_come_back() {
+    a_return_during(async |world| world.plane.restart_apiserver().await).await;
+}
+
+#[tokio::test]
+async fn the_api_server_is_killed_in_the_middle_and_all_labels_come_back() {
+    a_return_during(async |world| {
+        world.plane.kill_apiserver().await?;
+        world.plane.start_apiserver().await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn etcd_is_restarted_in_the_middle_and_all_labels_come_back() {
+    a_return_during(async |world| world.plane.restart_etcd().await).await;
+}
+
+#[tokio::test]
+async fn the_api_server_freezes_in_the_middle_and_all_labels_come_back() {
+    a_return_during(async |world| {
+        world.plane.pause_apiserver().await?;
+        world.metric_reaches(r#"errors_total{kind="timeout"}"#, 1.0).await;
+        world.plane.resume_apiserver().await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn events_are_folded_while_the_comparison_with_the_cluster_hangs() {
+    let mut world = World::without_keeper("").await;
+    let wire = world.interpose(Wire::before);
+    world.configure(|config| config.resync = Duration::from_millis(100));
+    world.start_keeper().await;
+    wire.bend(Call::Head, 1, Bend::Hang);
+    eventually(SOON, "the comparison hangs", || async {
+        Ok(wire.unmet().is_empty().then_some(()))
+    })
+    .await
+    .unwrap();
+
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.register("worker-1", &pairs([])).await;
+    world.labels_become("worker-1", &labels).await;
+    assert!(world.metric(r#"errors_total{kind="timeout"}"#) < 0.5, "it still hangs");
+}
+
+#[tokio::test]
+async fn a_stop_is_not_held_up_by_a_comparison_that_hangs() {
+    let mut world = World::without_keeper("").await;
+    let wire = world.interpose(Wire::before);
+    wire.bend(Call::Head, 1, Bend::Hang);
+    world.spawn_keeper();
+    eventually(SOON, "the comparison hangs", || async {
+        Ok(wire.unmet().is_empty().then_some(()))
+    })
+    .await
+    .unwrap();
+    let asked = wire.made().len();
+    world.stop_keeper().await;
+    assert_eq!(wire.made().len(), asked, "it stopped without asking anything more");
+}
+
+#[tokio::test]
+async fn a_comparison_that_failed_is_made_again() {
+    let mut world = World::without_keeper("").await;
+    let wire = world.interpose(Wire::before);
+    wire.bend(Call::Head, 3, Bend::Refuse(500));
+    world.start_keeper().await;
+    assert_eq!(wire.unmet(), []);
+}
