@@ -78,7 +78,7 @@ impl Memory {
     fn take_name(&mut self, end: &End) {
         let known = (self.incarnation.uid == end.uid).then(|| self.incarnation.provider_id.clone()).flatten();
         self.incarnation = Incarnation { uid: end.uid, provider_id: end.provider.clone().or(known) };
-        self.version = end.version;
+        self.version = self.version.max(end.version);
     }
 
     /// Moves privileged labels to those that wait for the identity of the machine that bore them. An unknown
