@@ -358,6 +358,19 @@ impl Line {
             }
             _ => None,
         };
+        // Held on to where deciding again needs it: an older end, or a record that is another's.
+        let own = match (self.live(), summary) {
+            (Some(live), Some(record)) => record.state == State::Open && record.uid == live.uid,
+            _ => true,
+        };
+        if own && self.ends.is_empty() {
+            self.let_go();
+        }
+        self.awaited = false;
+        self.kin = None;
+    }
+
+    fn let_go(&mut self) {
         if let Sight::Live(live) = &mut self.sight {
             live.content = None;
         }
@@ -367,8 +380,6 @@ impl Line {
         {
             seen.body = Body::Summary(record.summary());
         }
-        self.awaited = false;
-        self.kin = None;
     }
 
     /// Lets go of the ends that a record holds: it is closed with it or later, or names a later incarnation
