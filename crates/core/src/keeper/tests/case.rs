@@ -1,5 +1,7 @@
 //! A line to be decided, in a few words, and the plan that is expected of it.
 
+use std::sync::{Arc, LazyLock};
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -10,10 +12,14 @@ use crate::keeper::{
 use crate::policy::Policy;
 use crate::record::{Record, Version};
 
+/// The default policy: compiled once, for globs take their time.
+pub(super) static DEFAULT: LazyLock<Arc<Policy>> = LazyLock::new(Arc::default);
+
 /// A line to be decided.
+#[derive(Debug)]
 pub(super) struct Case {
     pub(super) line: Line,
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     pub(super) now: Timestamp,
     pub(super) capture: bool,
     pub(super) restore: bool,
@@ -22,7 +28,7 @@ pub(super) struct Case {
 /// Both lists are complete, and there is neither a node nor a record.
 fn case(sight: Sight) -> Case {
     let line = Line { sight, record: RecordSight::None, ..Line::default() };
-    Case { line, policy: Policy::default(), now: NOW, capture: true, restore: true }
+    Case { line, policy: DEFAULT.clone(), now: NOW, capture: true, restore: true }
 }
 
 /// The node lives.
@@ -116,8 +122,8 @@ impl Case {
         self
     }
 
-    pub(super) fn policy(self, policy: Policy) -> Self {
-        Self { policy, ..self }
+    pub(super) fn policy(self, policy: impl Into<Arc<Policy>>) -> Self {
+        Self { policy: policy.into(), ..self }
     }
 
     pub(super) fn at(self, now: Timestamp) -> Self {
@@ -133,7 +139,7 @@ impl Case {
     }
 
     /// Works out what a fold works out: the digest of what is kept.
-    fn judged(mut self) -> Self {
+    pub(super) fn judged(mut self) -> Self {
         let recorded = match self.line.seen().map(|seen| &seen.body) {
             Some(Body::Whole(record)) => Some(record.labels().into_owned()),
             _ => None,

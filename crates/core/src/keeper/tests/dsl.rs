@@ -203,7 +203,7 @@ fn record(state: State, uid: Uuid, version: Version) -> Record {
         captured_at: THEN,
         deleted_at: (state == State::Closed).then_some(THEN),
         sequence: SEQUENCE,
-        policy: Policy::default().digest(),
+        policy: DEFAULT.digest(),
         unproved: None,
         given: false,
         paused: false,

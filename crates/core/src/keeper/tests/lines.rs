@@ -2,7 +2,6 @@
 
 use super::dsl::*;
 use crate::keeper::{Body, End, Line, Live, Mark, Provider, RecordSight, Seen, Sight};
-use crate::policy::Policy;
 use crate::record::{Record, State, Version};
 
 fn line() -> Line {
@@ -10,7 +9,7 @@ fn line() -> Line {
 }
 
 fn sees(line: &mut Line, live: Live) -> bool {
-    line.node_seen(live, &Policy::default(), NOW)
+    line.node_seen(live, &DEFAULT, NOW)
 }
 
 fn seen(version: Version, record: Record) -> Seen {
