@@ -453,6 +453,7 @@ impl Keeper {
         self.metrics.nodes_current.set(count(counts.current));
         self.metrics.pending.set(count(counts.pending));
         self.metrics.inflight.set(count(self.work.len()));
+        self.metrics.brake.set(i64::from(self.brake.is_engaged()));
         #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
         let share = if counts.nodes == 0 { 1.0 } else { counts.current as f64 / counts.nodes as f64 };
         self.metrics.current_ratio.set(share);
@@ -484,10 +485,7 @@ impl Keeper {
                 self.take(name, *read, now);
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
-            Outcome::Braked => {
-                self.metrics.brake.set(1);
-                self.ledger.put_off(name, now + self.slowly());
-            }
+            Outcome::Braked => self.ledger.put_off(name, now + self.slowly()),
             outcome => {
                 self.ledger.succeeded(name);
                 self.take(name, outcome, now);
@@ -534,9 +532,6 @@ impl Keeper {
             }
             Outcome::Erased(why) => {
                 self.metrics.erase(why.as_str());
-                if why.is_braked() {
-                    self.metrics.brake.set(0);
-                }
                 info!(node = %name, why = why.as_str(), "erased the record");
                 self.ledger.record_read(name, None);
             }

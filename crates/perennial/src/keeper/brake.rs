@@ -3,6 +3,8 @@
 //! The count is kept in a ConfigMap, so that it holds over all replicas and restarts. Once the allowance is
 //! spent the brake stays on until somebody confirms, by annotating that ConfigMap.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use jiff::{SignedDuration, Timestamp};
 use perennial_core::kept::Pairs;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,8 @@ struct Count {
 #[derive(Debug, Default)]
 pub(crate) struct Brake {
     reserved: Mutex<usize>,
+    /// What the last question was answered with.
+    engaged: AtomicBool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,12 +65,18 @@ impl Brake {
         let mut reserved = self.reserved.lock().await;
         if *reserved == 0 {
             *reserved = reserve(api, limit, now).await?;
+            self.engaged.store(*reserved == 0, Ordering::Relaxed);
         }
         if *reserved == 0 {
             return Ok(false);
         }
         *reserved -= 1;
         Ok(true)
+    }
+
+    /// Whether it is on, as far as this replica had to ask.
+    pub(crate) fn is_engaged(&self) -> bool {
+        self.engaged.load(Ordering::Relaxed)
     }
 }
 

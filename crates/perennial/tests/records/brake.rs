@@ -8,6 +8,7 @@ use crate::world::{Labels, SOON, World, pairs};
 
 const NODES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
 const BRAKE: &str = "perennial-brake";
+const CONFIRM: &str = "perennial.dev/confirm";
 const NARROW: &str = "
 narrow: now
 rules: [{labels: {include: [keep, probe]}}]
@@ -40,24 +41,32 @@ impl World {
         .unwrap();
     }
 
-    /// What the brake's ConfigMap says.
-    async fn brake(&self) -> (u64, bool) {
+    /// What the brake's ConfigMap says: how much is spent, whether it is on, and whether a confirmation waits.
+    async fn brake(&self) -> (u64, bool, bool) {
         let map = self.config_maps().get(BRAKE).await.unwrap();
         let count: Value = serde_json::from_str(&map.data.unwrap()["brake.json"]).unwrap();
-        (count["spent"].as_u64().unwrap(), count["engaged"].as_bool().unwrap())
+        let confirmed = map.metadata.annotations.is_some_and(|pairs| pairs.contains_key(CONFIRM));
+        (count["spent"].as_u64().unwrap(), count["engaged"].as_bool().unwrap(), confirmed)
     }
 
     /// Waits until the brake is on and so many nodes wait for it.
     async fn brake_holds(&self, nodes: u32) {
         self.metric_reaches("brake_engaged", 1.0).await;
+        eventually(SOON, "the brake is on", || async {
+            match self.brake().await {
+                (_, true, false) => Ok(Some(())),
+                other => Err(anyhow::anyhow!("{other:?}")),
+            }
+        })
+        .await
+        .unwrap();
         self.caught_up_but(nodes).await;
-        assert!(self.brake().await.1, "the brake is on");
         assert_eq!(self.metric("brake_engaged"), 1.0);
     }
 
     /// A person confirms.
     async fn confirm(&self) {
-        let patch = json!({ "metadata": { "annotations": { "perennial.dev/confirm": "yes" } } });
+        let patch = json!({ "metadata": { "annotations": { CONFIRM: "yes" } } });
         self.config_maps().patch(BRAKE, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 }
@@ -85,7 +94,8 @@ async fn collection_stops_at_the_brake_over_a_restart_until_somebody_confirms() 
     world.confirm().await;
     world.records_with(&labels(), 0).await;
     world.caught_up().await;
-    assert_eq!(world.brake().await, (2, false));
+    assert_eq!(world.brake().await, (2, false, false), "all that was reserved counts as spent");
+    assert_eq!(world.metric("brake_engaged"), 0.0);
 }
 
 #[tokio::test]
@@ -97,7 +107,7 @@ async fn the_brakes_allowance_is_a_share_of_all_records_where_that_is_more() {
     }
     world.metric_reaches("brake_engaged", 1.0).await;
     world.records_with(&labels(), 2).await;
-    assert_eq!(world.brake().await, (3, true));
+    assert_eq!(world.brake().await, (3, true, false));
 }
 
 #[tokio::test]
@@ -139,6 +149,7 @@ async fn a_policy_narrowed_at_once_stops_at_the_brake_until_somebody_confirms() 
     world.confirm().await;
     world.records_with(&pairs([("keep", "yes")]), 5).await;
     world.caught_up().await;
+    assert_eq!(world.metric("brake_engaged"), 0.0);
     for name in NODES {
         assert_eq!(world.labels(name).await, labels(), "nodes are not what a policy shrinks");
     }
