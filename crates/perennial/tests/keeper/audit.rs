@@ -2,7 +2,7 @@
 
 use perennial_testkit::{AuditEntry, eventually};
 
-use crate::world::{NAMESPACE, SOON, World};
+use crate::world::{SOON, World};
 
 const READS: [&str; 3] = ["get", "list", "watch"];
 
@@ -19,7 +19,7 @@ impl World {
     /// Everything the keeper asked for, but for the posting of Events.
     pub(crate) async fn keeper_requests(&self) -> Vec<AuditEntry> {
         self.audit_is_complete().await;
-        let keeper = format!("system:serviceaccount:{NAMESPACE}:perennial");
+        let keeper = self.keepers_name();
         let asked = |entry: &AuditEntry| {
             entry.user == keeper
                 && entry.stage == "ResponseComplete"

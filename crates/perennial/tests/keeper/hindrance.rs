@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use perennial_testkit::eventually;
 use serde_json::json;
 
-use crate::world::{NAMESPACE, SOON, World};
+use crate::world::{SOON, World};
 
 const NAME: &str = "hold-the-keepers-arm";
 
@@ -39,7 +39,7 @@ impl World {
     }
 
     async fn refuse(&self, resource: &str) {
-        let keeper = format!("request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:perennial'");
+        let keeper = format!("request.userInfo.username == '{}'", self.keepers_name());
         let policy = json!({
             "metadata": { "name": NAME },
             "spec": {
@@ -73,7 +73,7 @@ impl World {
     }
 
     async fn keepers_identity(&self) -> Client {
-        self.plane.service_account(NAMESPACE, "perennial").await.unwrap()
+        self.plane.service_account(self.namespace(), "perennial").await.unwrap()
     }
 
     /// As the keeper, without effect.
@@ -86,7 +86,7 @@ impl World {
 
     /// As the keeper, without effect.
     async fn tries_to_create(&self) -> kube::Result<()> {
-        let maps: Api<ConfigMap> = Api::namespaced(self.keepers_identity().await, NAMESPACE);
+        let maps: Api<ConfigMap> = Api::namespaced(self.keepers_identity().await, self.namespace());
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let map = serde_json::from_value(json!({ "metadata": { "name": "tried" } })).unwrap();
         maps.create(&params, &map).await.map(drop)

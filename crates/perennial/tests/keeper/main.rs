@@ -12,6 +12,7 @@ mod hindrance;
 mod history;
 mod interrupted;
 mod marks;
+mod plane;
 mod restore;
 mod silence;
 mod swap;

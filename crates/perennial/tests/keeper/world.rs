@@ -30,9 +30,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::plane::Plane;
+
 /// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
 pub(crate) const SOON: Duration = Duration::from_mins(1);
-/// Where the keeper lives.
+/// Where the keeper of a cluster of one's own lives.
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Its mark.
 pub(crate) const MARK: &str = "restored.perennial.dev/perennial";
@@ -47,7 +49,8 @@ pub(crate) fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
 
 /// A cluster with a keeper, or with one that is about to start.
 pub(crate) struct World {
-    pub(crate) plane: ControlPlane,
+    pub(crate) plane: Plane,
+    namespace: String,
     account: Client,
     policy: watch::Sender<Arc<Policy>>,
     config: KeeperConfig,
@@ -88,25 +91,54 @@ impl World {
 
     /// A cluster whose keeper is about to start.
     pub(crate) async fn without_keeper(yaml: &str) -> Self {
+        let (plane, namespace) = Plane::shared().await;
+        Self::in_namespace(plane, namespace, yaml).await
+    }
+
+    /// A cluster of one's own, for tests that stop its servers, rewrite its history or change its roles. Its
+    /// keeper is about to start.
+    pub(crate) async fn alone(yaml: &str) -> Self {
         Self::on(ControlPlane::start().await.unwrap(), yaml).await
+    }
+
+    /// The same with a keeper of the default policy, in step with it.
+    pub(crate) async fn started_alone() -> Self {
+        let mut world = Self::alone("").await;
+        world.start_keeper().await;
+        world
     }
 
     /// The same on a control plane of one's own making.
     pub(crate) async fn on(plane: ControlPlane, yaml: &str) -> Self {
+        Self::in_namespace(Plane::own(plane), NAMESPACE.to_owned(), yaml).await
+    }
+
+    async fn in_namespace(plane: Plane, namespace: String, yaml: &str) -> Self {
         // The client as it is shipped: it tries nothing again by itself.
-        let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, "perennial").await.unwrap();
+        let kubeconfig = plane.kubeconfig_for_service_account(&namespace, "perennial").await.unwrap();
         let connect = Connect { kubeconfig: Some(kubeconfig), ..Connect::default() };
         let account = client::connect(&connect).await.unwrap();
-        grant(&plane, &account).await;
+        grant(&plane, &namespace, &account).await;
         let (policy, receiver) = watch::channel(Arc::new(Policy::parse(yaml).unwrap()));
         let config = KeeperConfig {
             close_after: Duration::from_millis(200),
             open_after: Duration::from_millis(200),
             collect_every: Duration::from_millis(300),
             retry_slowly: Duration::from_millis(300),
-            ..KeeperConfig::new(NAMESPACE, receiver)
+            installation: "perennial".to_owned(),
+            ..KeeperConfig::new(&namespace, receiver)
         };
-        Self { plane, account, policy, config, running: None, beside: Vec::new() }
+        Self { plane, namespace, account, policy, config, running: None, beside: Vec::new() }
+    }
+
+    /// Where the keeper lives.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Who the keeper is to the API server.
+    pub(crate) fn keepers_name(&self) -> String {
+        format!("system:serviceaccount:{}:perennial", self.namespace)
     }
 
     /// Puts something between the next keeper and the API server.
@@ -201,7 +233,7 @@ impl World {
     }
 
     pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.plane.admin(), NAMESPACE)
+        Api::namespaced(self.plane.admin(), &self.namespace)
     }
 
     /// Registers a node with these labels, as a kubelet would.
@@ -367,7 +399,7 @@ impl World {
     pub(crate) fn patches(&self) -> BTreeMap<String, usize> {
         let mut patches = BTreeMap::new();
         for entry in self.plane.audit().unwrap() {
-            let by_keeper = entry.user == format!("system:serviceaccount:{NAMESPACE}:perennial");
+            let by_keeper = entry.user == self.keepers_name();
             if by_keeper && entry.verb == "patch" && entry.resource == "nodes" && entry.code == 200 {
                 *patches.entry(entry.name).or_default() += 1;
             }
@@ -403,13 +435,17 @@ impl World {
 }
 
 /// Grants what `deploy/rbac.yaml` grants, and waits until the API server knows.
-async fn grant(plane: &ControlPlane, account: &Client) {
+async fn grant(plane: &ControlPlane, namespace: &str, account: &Client) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rbac.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let granted = plane.folder().join(format!("rbac-{namespace}.yaml"));
+    std::fs::write(&granted, text.replace("namespace: perennial", &format!("namespace: {namespace}")))
+        .unwrap();
     let applied = Command::new(plane.assets().kubectl())
         .arg("--kubeconfig")
         .arg(plane.kubeconfig_for_admin().unwrap())
         .args(["apply", "--validate=false", "-f"])
-        .arg(file)
+        .arg(granted)
         .output()
         .unwrap();
     assert!(applied.status.success(), "{applied:?}");
@@ -427,7 +463,7 @@ async fn grant(plane: &ControlPlane, account: &Client) {
     };
     let asked = [
         may("patch", "nodes", None),
-        may("delete", "configmaps", Some(NAMESPACE)),
+        may("delete", "configmaps", Some(namespace)),
         may("create", "events", Some("default")),
     ];
     let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());

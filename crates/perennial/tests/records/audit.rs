@@ -2,7 +2,7 @@
 
 use perennial_testkit::{AuditEntry, eventually};
 
-use crate::world::{NAMESPACE, SOON, World, pairs};
+use crate::world::{SOON, World, pairs};
 
 impl World {
     /// Everything the keeper's account has asked for so far, but for the questions of the test itself.
@@ -18,7 +18,7 @@ impl World {
         })
         .await
         .unwrap();
-        let account = format!("system:serviceaccount:{NAMESPACE}:perennial");
+        let account = self.keepers_name();
         let by_keeper =
             |entry: &AuditEntry| entry.user == account && entry.resource != "selfsubjectaccessreviews";
         audit.into_iter().filter(by_keeper).collect()

@@ -20,5 +20,7 @@ mod rbac;
 mod roles;
 mod spec;
 
+#[path = "../keeper/plane.rs"]
+mod plane;
 #[path = "../keeper/world.rs"]
 mod world;

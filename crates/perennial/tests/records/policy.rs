@@ -119,3 +119,16 @@ async fn a_policy_that_is_narrowed_rewrites_nothing_by_itself() {
     let whole = pairs([("team", "red"), ("example.com/rack", "r12")]);
     assert_eq!(world.labels(NODE).await, whole);
 }
+
+#[tokio::test]
+async fn a_policy_that_keeps_more_of_one_kind_and_less_of_another_takes_nothing_by_itself() {
+    let world = World::with_policy("rules: [{labels: {include: [team, floor, probe]}}]").await;
+    world.register(NODE, &pairs([("team", "blue"), ("floor", "3"), ("rack", "r12")])).await;
+    world.recorded(NODE, &pairs([("team", "blue"), ("floor", "3")])).await;
+
+    world.change_policy("rules: [{labels: {include: [team, rack, probe]}}]");
+    world.recorded(NODE, &pairs([("team", "blue"), ("floor", "3"), ("rack", "r12")])).await;
+    world.caught_up().await;
+    let record = world.record(NODE).await.unwrap();
+    assert_eq!(record.kept.labels, pairs([("team", "blue"), ("floor", "3"), ("rack", "r12")]));
+}

@@ -140,7 +140,7 @@ fn missing_permissions() -> Vec<String> {
 
 #[tokio::test]
 async fn the_permissions_in_the_file_are_enough_and_every_one_of_them_is_used() {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     world.register(NODE, &labels()).await;
     world.recorded(NODE, &labels()).await;
     world.label(NODE, "team", Some("red")).await;
@@ -174,7 +174,7 @@ async fn the_permissions_in_the_file_are_enough_and_every_one_of_them_is_used() 
 #[tokio::test]
 async fn a_missing_permission_is_told_once_while_all_else_goes_on_and_heals_when_it_is_granted() {
     log();
-    let world = World::start().await;
+    let world = World::started_alone().await;
     world.two_away().await;
     let granted = world.cluster_roles().get("perennial-keeper").await.unwrap();
     let mut lesser = granted.clone();
@@ -207,7 +207,7 @@ async fn a_missing_permission_is_told_once_while_all_else_goes_on_and_heals_when
 #[tokio::test]
 async fn without_the_permission_to_post_events_nodes_are_restored_all_the_same() {
     log();
-    let world = World::start().await;
+    let world = World::started_alone().await;
     world.two_away().await;
     let bindings: Api<RoleBinding> = Api::namespaced(world.plane.admin(), "default");
     let mut binding = bindings.get("perennial-keeper-events").await.unwrap();
@@ -234,7 +234,7 @@ async fn without_the_permission_to_post_events_nodes_are_restored_all_the_same()
 
 #[tokio::test]
 async fn a_keeper_that_may_not_write_records_yet_loses_nothing_until_it_may() {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     let roles: Api<Role> = Api::namespaced(world.plane.admin(), NAMESPACE);
     let granted = roles.get("perennial-keeper").await.unwrap();
     let mut lesser = granted.clone();
