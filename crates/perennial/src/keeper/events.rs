@@ -46,11 +46,7 @@ impl Teller {
 }
 
 /// The taking end and the posting end.
-pub(crate) fn teller(
-    api: Api,
-    metrics: Arc<Metrics>,
-    dry_run: bool,
-) -> (Teller, impl Future<Output = ()>) {
+pub(crate) fn teller(api: Api, metrics: Arc<Metrics>, dry_run: bool) -> (Teller, impl Future<Output = ()>) {
     let (to, from) = channel(WAITING);
     (Teller { to, metrics: metrics.clone(), dry_run }, post(from, api, metrics))
 }

@@ -136,17 +136,3 @@ async fn a_record_that_was_mended_by_hand_is_given() {
     world.register(NODE, &pairs([])).await;
     world.labels_become(NODE, &labels()).await;
 }
-
-#[tokio::test]
-async fn experiment_broken_down_dies_under_watch() {
-    let mut world = World::start().await;
-    world.recorded_node().await;
-    world.stop_keeper().await;
-    world.put_text("{").await;
-    world.start_keeper().await;
-    world.caught_up().await;
-    world.delete(NODE).await;
-    world.event(NODE, "RecordUnreadable").await;
-    world.register(NODE, &pairs([])).await;
-    world.labels_become(NODE, &labels()).await;
-}
