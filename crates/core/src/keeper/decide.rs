@@ -131,7 +131,7 @@ impl Case<'_> {
         if !aside {
             return Plan::SetAside;
         }
-        let Some(live) = self.line.live() else { return Plan::Rest(Why::Unreadable) };
+        let Some(live) = self.line.live() else { return self.unreadable_end(hint) };
         if live.hand.forget {
             return self.capture(|| Plan::Erase(Erasure::Forgotten));
         }
@@ -139,7 +139,7 @@ impl Case<'_> {
             return Plan::Rest(Why::Paused);
         }
         if Some(live.uid) != hint {
-            return Plan::Rest(Why::Unreadable);
+            return self.unreadable_end(hint);
         }
         let Some(content) = &live.content else { return Plan::ReadNode };
         let Some(rule) = self.cx.policy.rule_for(&content.labels, None) else {
@@ -148,6 +148,20 @@ impl Case<'_> {
         match self.save(None, live, rule, rule.keep(content)) {
             Plan::Save(write) => Plan::Save(Write { notice: Some(Notice::Rewritten), ..write }),
             other => other,
+        }
+    }
+
+    /// The record cannot be read and the life it names is over. Nothing is given from it; but where that life's
+    /// end is held here, it is a fact that needs no record.
+    fn unreadable_end(&self, hint: Option<Uuid>) -> Plan {
+        let own = self.line.ends.iter().position(|end| Some(end.uid) == hint);
+        let memory = own.and_then(|own| fold(None, &self.line.ends[own..], self.cx.policy));
+        match (memory.filter(|memory| !memory.is_empty()), &self.line.sight) {
+            (None, _) | (_, Sight::Unlisted) => Plan::Rest(Why::Unreadable),
+            (_, Sight::Missing) => Plan::ReadNode,
+            (Some(memory), Sight::Absent { .. } | Sight::Live(_)) => self.capture(|| {
+                Plan::Close(Write { notice: Some(Notice::Rewritten), ..self.close(None, memory) })
+            }),
         }
     }
 

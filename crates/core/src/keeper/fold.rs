@@ -110,6 +110,13 @@ impl Memory {
         });
     }
 
+    /// Privileged labels that wait already go on waiting.
+    pub(super) fn wait_for(&mut self, waiting: &WaitingKeys) {
+        for (key, waiting) in waiting {
+            self.waiting.entry(key.clone()).or_insert_with(|| waiting.clone());
+        }
+    }
+
     /// Every label remembered here.
     pub(super) fn labels(&self) -> Cow<'_, Pairs> {
         all_labels(&self.kept, &self.waiting)
@@ -171,9 +178,7 @@ fn beneath(record: &Record, version: Version, ends: &[End], policy: &Policy) -> 
         let rule = policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
         memory.kept = merged(&record.kept, &memory.kept, rule);
     }
-    for (key, waiting) in &record.waiting {
-        memory.waiting.entry(key.clone()).or_insert_with(|| waiting.clone());
-    }
+    memory.wait_for(&record.waiting);
     Some(Memory { incarnation: record.incarnation.clone(), version, ..memory })
 }
 

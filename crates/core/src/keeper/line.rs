@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::record::{Record, State, Summary, Version};
 
 /// How long after its creation a node may still learn its `providerID` from a cloud controller.
-const YOUTH: SignedDuration = SignedDuration::from_mins(15);
+const YOUTH: SignedDuration = SignedDuration::from_hours(1);
 
 /// One node name in the ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,10 +205,21 @@ impl Seen {
 /// The record of the same machine under another name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kin {
-    /// Its node is gone but its end is not recorded yet.
-    Open,
+    /// Its node is gone but its end is not recorded yet. This is the version it was recorded at.
+    Open(Version),
     /// This is its end.
     Closed(Box<Record>),
+}
+
+impl Kin {
+    /// The version at which it was true.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        match self {
+            Self::Open(version) => *version,
+            Self::Closed(record) => record.version,
+        }
+    }
 }
 
 impl Line {

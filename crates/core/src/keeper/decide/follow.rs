@@ -18,9 +18,10 @@ impl Case<'_> {
         if older_ends && !live.terminating {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
             let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
-            if let Some(memory) = memory
+            if let Some(mut memory) = memory
                 && self.cx.restore
             {
+                memory.wait_for(&record.waiting);
                 let Some(content) = &live.content else { return Plan::ReadNode };
                 let rule = self.cx.policy.rule_for(&content.labels, Some(&memory.labels()));
                 return match rule {

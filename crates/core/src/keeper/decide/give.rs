@@ -38,14 +38,15 @@ impl Case<'_> {
 
     /// U lives, and the record names an earlier incarnation whose end it does not hold.
     pub(super) fn successor(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
+        // History may be gone by the time a dying successor is: the end is looked for at once, and held.
+        if live.mark == Mark::None && self.unknown_end(summary) {
+            return self.prove(summary, live.version);
+        }
         if live.terminating {
             return Plan::Rest(Why::Terminating);
         }
         if live.mark != Mark::None {
             return self.marked(seen, live);
-        }
-        if self.unknown_end(summary) {
-            return self.prove(summary, live.version);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         match self.ended(seen, record) {
@@ -89,6 +90,12 @@ impl Case<'_> {
                 (None, record) => self.save(record, live, rule, kept),
             };
         }
+        let newer = |kin: &Kin| kin.version() > memory.version;
+        if self.line.kin.as_deref().is_some_and(newer)
+            && let Some(plan) = self.inherit(record, live, rule)
+        {
+            return plan;
+        }
         match likeness(rule, memory.incarnation.provider_id.as_deref(), live) {
             Likeness::Unread => Plan::ReadNode,
             Likeness::Same if self.cx.restore => Plan::Give(give(self.node, record, memory, live, self.cx)),
@@ -119,7 +126,7 @@ impl Case<'_> {
             return Some(Plan::ReadNode);
         }
         match self.line.kin.as_deref()? {
-            Kin::Open => Some(Plan::Wait { until: due(self.cx.now, self.cx.close_after) }),
+            Kin::Open(_) => Some(Plan::Wait { until: due(self.cx.now, self.cx.close_after) }),
             Kin::Closed(kin) if kin.is_empty() => None,
             Kin::Closed(_) if !self.cx.restore => Some(Plan::Rest(Why::RestoreOff)),
             Kin::Closed(kin) => {
