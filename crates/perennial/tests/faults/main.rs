@@ -7,7 +7,12 @@ mod answers;
 mod fleet;
 mod history;
 mod lists;
+mod mass;
 mod outage;
+mod pages;
+#[path = "../keeper/plane.rs"]
+mod plane;
+mod process;
 mod wire;
 #[path = "../keeper/world.rs"]
 mod world;

@@ -68,11 +68,9 @@ async fn events_are_folded_while_the_comparison_with_the_cluster_hangs() {
     world.configure(|config| config.resync = Duration::from_millis(100));
     world.start_keeper().await;
     wire.bend(Call::Head, 1, Bend::Hang);
-    eventually(SOON, "the comparison hangs", || async {
-        Ok(wire.unmet().is_empty().then_some(()))
-    })
-    .await
-    .unwrap();
+    eventually(SOON, "the comparison hangs", || async { Ok(wire.unmet().is_empty().then_some(())) })
+        .await
+        .unwrap();
 
     let labels = pairs([("team", "blue")]);
     world.register("worker-1", &labels).await;
@@ -89,11 +87,9 @@ async fn a_stop_is_not_held_up_by_a_comparison_that_hangs() {
     let wire = world.interpose(Wire::before);
     wire.bend(Call::Head, 1, Bend::Hang);
     world.spawn_keeper();
-    eventually(SOON, "the comparison hangs", || async {
-        Ok(wire.unmet().is_empty().then_some(()))
-    })
-    .await
-    .unwrap();
+    eventually(SOON, "the comparison hangs", || async { Ok(wire.unmet().is_empty().then_some(())) })
+        .await
+        .unwrap();
     let asked = wire.made().len();
     world.stop_keeper().await;
     assert_eq!(wire.made().len(), asked, "it stopped without asking anything more");
