@@ -496,7 +496,7 @@ impl Ledger {
         let Some(live) = self.entries.get(name).and_then(|entry| entry.line.live()) else { return };
         let Some(machine) = live.provider.id().map(|id| Digest::of(id.as_bytes())) else { return };
         let Some(names) = self.machines.as_ref().and_then(|machines| machines.get(&machine)) else { return };
-        let mut kin: Option<(Version, Kin)> = None;
+        let mut kin: Option<Kin> = None;
         let mut awaited = Vec::new();
         for other in names.iter().filter(|other| *other != name) {
             let Some(line) = self.entries.get(other).map(|entry| &entry.line) else { continue };
@@ -507,15 +507,15 @@ impl Ledger {
                 _ if line.live().is_some() => continue,
                 _ => {
                     awaited.push(other.clone());
-                    Kin::Open
+                    Kin::Open(summary.version)
                 }
             };
-            if kin.as_ref().is_none_or(|(version, _)| *version < summary.version) {
-                kin = Some((summary.version, found));
+            if kin.as_ref().is_none_or(|kin| kin.version() < found.version()) {
+                kin = Some(found);
             }
         }
         if let Some(entry) = self.entries.get_mut(name) {
-            entry.line.kin = kin.map(|(_, kin)| Box::new(kin));
+            entry.line.kin = kin.map(Box::new);
         }
         for other in awaited {
             if let Some(entry) = self.entries.get_mut(&other) {

@@ -150,3 +150,17 @@ async fn under_identity_machine_another_machine_of_the_same_name_gets_nothing() 
     world.caught_up().await;
     assert_eq!(world.node(NODE).await, born);
 }
+
+#[tokio::test]
+async fn a_machine_that_returns_to_its_first_name_gets_what_it_bore_last() {
+    let world = World::with_policy(MACHINE).await;
+    world.machine_away(NODE, "cloud://a").await;
+    world.machine("worker-2", "cloud://a", &pairs([])).await;
+    world.labels_become("worker-2", &labels()).await;
+    world.label("worker-2", "team", Some("red")).await;
+    let latest = pairs([("team", "red"), ("example.com/rack", "r12")]);
+    world.recorded("worker-2", &latest).await;
+    world.delete("worker-2").await;
+    world.machine(NODE, "cloud://a", &pairs([])).await;
+    world.labels_become(NODE, &latest).await;
+}

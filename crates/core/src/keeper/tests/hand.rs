@@ -144,10 +144,20 @@ fn an_unreadable_record_of_the_living_node_is_written_anew_and_told() {
 #[test]
 fn an_unreadable_record_of_another_life_gives_nothing() {
     node(live(U2, 10).label("a", "1")).body(broken(Some(U1), true)).rests(Why::Unreadable);
-    node(live(U2, 10)).ends([end(U1, 5).label("a", "1")]).body(broken(Some(U1), true)).rests(Why::Unreadable);
     node(live(U1, 10).label("a", "1")).body(broken(None, true)).rests(Why::Unreadable);
-    gone(10).ends([end(U1, 10).label("a", "1")]).body(broken(Some(U1), true)).rests(Why::Unreadable);
     missing().body(broken(Some(U1), true)).rests(Why::Unreadable);
+    // A bare end says nothing: the life it ended may never have got its own back.
+    gone(10).ends([end(U1, 10)]).body(broken(Some(U1), true)).rests(Why::Unreadable);
+    gone(10).ends([end(U2, 10).label("a", "1")]).body(broken(Some(U1), true)).rests(Why::Unreadable);
+}
+
+#[test]
+fn an_unreadable_record_is_closed_with_the_end_of_its_life_where_that_is_held() {
+    let ended = || end(U1, 10).label("a", "1");
+    let closed = telling(Notice::Rewritten, first(closed(U1, 10).label("a", "1")));
+    gone(10).ends([ended()]).body(broken(Some(U1), true)).closes(closed.clone());
+    node(live(U2, 20)).ends([ended()]).body(broken(Some(U1), true)).closes(closed);
+    missing().ends([ended()]).body(broken(Some(U1), true)).reads_node();
 }
 
 #[test]

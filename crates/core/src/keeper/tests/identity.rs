@@ -143,9 +143,23 @@ fn a_machine_is_given_what_it_left_under_another_name() {
 }
 
 #[test]
+fn a_machine_is_given_the_newest_of_what_it_left_under_its_names() {
+    let own = closed(U1, 15).machine("m1").label("a", "1").under(&machine());
+    let elsewhere = |version| {
+        let record = closed(U3, version).machine("m1").label("a", "2");
+        Kin::Closed(Box::new(Record { node: "other".to_owned(), ..record }))
+    };
+    let back = || node(live(U2, 20).machine("m1")).with(own.clone()).policy(machine());
+    let given = |value| giving(U2, 20).machine("m1").label("a", value).under(&machine());
+    back().kin(elsewhere(18)).gives(next(given("2").before(&own)));
+    back().kin(elsewhere(12)).gives(next(given("1")));
+    back().kin(Kin::Open(18)).waits(NOW + CLOSE_AFTER);
+}
+
+#[test]
 fn a_machine_whose_other_name_is_not_closed_yet_waits_for_it() {
     node(live(U2, 20).machine("m1").label("b", "1"))
-        .kin(Kin::Open)
+        .kin(Kin::Open(15))
         .policy(machine())
         .waits(NOW + CLOSE_AFTER);
 }

@@ -249,12 +249,21 @@ fn a_terminating_node_is_saved_where_its_record_is_its_own_or_none() {
 #[test]
 fn a_terminating_node_rests_in_any_other_state_until_its_end() {
     let dying = live(U2, 20).label("a", "2").terminating();
-    for record in [giving(U2, 10), open(U1, 10), giving(U1, 10), closed(U1, 10)] {
-        node(dying.clone()).with(record.label("a", "1")).rests(Why::Terminating);
-    }
+    node(dying.clone()).with(giving(U2, 10).label("a", "1")).rests(Why::Terminating);
     for record in [open(U1, 10), giving(U1, 10), closed(U1, 10)] {
         let ends = (record.state != State::Closed).then(|| end(U1, 15).label("a", "1"));
-        node(dying.clone().marked()).ends(ends).with(record.label("a", "1")).rests(Why::Terminating);
+        let record = record.label("a", "1");
+        node(dying.clone()).ends(ends.clone()).with(record.clone()).rests(Why::Terminating);
+        node(dying.clone().marked()).ends(ends).with(record).rests(Why::Terminating);
+    }
+}
+
+#[test]
+fn an_end_is_looked_for_though_its_successor_is_dying() {
+    let dying = live(U2, 20).label("a", "2").terminating();
+    for record in [open(U1, 10), giving(U1, 10)] {
+        let plan = node(dying.clone()).with(record.label("a", "1")).plan();
+        assert_eq!(plan, Plan::Prove { uid: U1, from: 10, to: 20 });
     }
 }
 

@@ -164,7 +164,7 @@ prop_compose! {
         ],
         (vanished, lost) in (option::weighted(0.1, (uid(), version())), option::of(uid())),
         kin in option::weighted(0.2, prop_oneof![
-            Just(Kin::Open),
+            Just(Kin::Open(15)),
             records().prop_map(|record| Kin::Closed(Box::new(Record { state: State::Closed, ..record }))),
         ]),
         (awaited, over_cap, agreed) in (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)),
@@ -251,7 +251,8 @@ fn check_give(line: &Line, write: &Write) -> Result<(), TestCaseError> {
     prop_assert!(live.mark == Mark::None && !live.terminating, "given once, and never to the dying");
     prop_assert!(live.hand.pause != Some(true) && !live.hand.forget);
     prop_assert!(!kept.labels.keys().any(|key| is_privileged(key)), "privileged keys wait");
-    prop_assert!(!write.record.is_empty(), "there is something to give");
+    let repaired = line.seen().and_then(Seen::summary).is_some_and(|record| record.unproved);
+    prop_assert!(!write.record.is_empty() || repaired, "there is something to give");
     if let Some(record) = line.seen().and_then(Seen::summary) {
         prop_assert!(!(record.uid == live.uid && record.state == State::Open && record.given), "given twice");
     }
@@ -330,10 +331,12 @@ fn check_waiting(line: &Line, cx: &Context<'_>, record: &Record) -> Result<(), T
         .and_then(|live| live.content.as_ref())
         .and_then(|content| cx.policy.rule_for(&content.labels, Some(&before.labels())));
     let dropped = live.is_some_and(|live| known(live.provider.id()) || live.mark != Mark::None)
-        || line
-            .ends
-            .iter()
-            .any(|end| end.hand.forget || end.mark == Mark::Full || known(end.provider.as_deref()))
+        || line.ends.iter().any(|end| {
+            end.hand.forget
+                || end.mark == Mark::Full
+                || end.content.labels.contains_key(ROLE)
+                || known(end.provider.as_deref())
+        })
         || rule.is_some_and(|rule| rule.identity() != Identity::Name);
     let there = record.waiting.contains_key(ROLE)
         || record.kept.labels.contains_key(ROLE)

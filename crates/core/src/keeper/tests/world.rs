@@ -251,6 +251,10 @@ impl World {
     }
 
     fn read_node(&mut self, at: usize) {
+        // A read that overtakes the watch shows a life without those before it: that is a gap, too.
+        while !self.gaps && !self.replicas[at].inbox.is_empty() {
+            self.deliver(at);
+        }
         let (policy, now) = (self.policy.clone(), self.now);
         let line = &mut self.replicas[at].line;
         match &self.node {

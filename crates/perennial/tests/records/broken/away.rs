@@ -136,3 +136,19 @@ async fn a_record_that_was_mended_by_hand_is_given() {
     world.register(NODE, &pairs([])).await;
     world.labels_become(NODE, &labels()).await;
 }
+
+#[tokio::test]
+async fn a_node_whose_record_broke_unnoticed_gets_its_end_back_if_that_was_seen() {
+    let mut world = World::start().await;
+    world.recorded_node().await;
+    world.stop_keeper().await;
+    world.put_text("{").await;
+    world.start_keeper().await;
+    world.caught_up().await;
+    world.delete(NODE).await;
+    world.event(NODE, "RecordUnreadable").await;
+    world.closed(NODE, &labels()).await;
+    assert_eq!(world.set_aside().await.len(), 1);
+    world.register(NODE, &pairs([])).await;
+    world.labels_become(NODE, &labels()).await;
+}
