@@ -90,8 +90,11 @@ async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
     world.delete("leaves").await;
     world.closed("leaves", &pairs([("team", "blue"), ("name", "leaves")])).await;
     let all = world.config_maps().list(&ListParams::default()).await.unwrap().items;
-    let records = all.into_iter().filter(|map| map.metadata.name.as_ref().unwrap().ends_with("s"));
-    let moved = records.map(|map| ConfigMap {
+    let moved = all.into_iter().filter(|map| {
+        let node = map.metadata.annotations.as_ref().and_then(|pairs| pairs.get("perennial.dev/node"));
+        node.is_some_and(|node| ["stays", "leaves"].contains(&node.as_str()))
+    });
+    let moved = moved.map(|map| ConfigMap {
         metadata: ObjectMeta {
             name: map.metadata.name,
             labels: map.metadata.labels,
@@ -100,7 +103,7 @@ async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
         },
         ..map
     });
-    let moved: Vec<_> = moved.filter(|map| map.metadata.annotations.is_some()).collect();
+    let moved: Vec<_> = moved.collect();
     assert_eq!(moved.len(), 2);
     moved
 }

@@ -2,8 +2,10 @@
 //!
 //! Servers are restarted, frozen and turned back; the keeper is killed, cut off and lied to. Whatever happens, no
 //! label is lost, none is removed that nobody removed, and nothing is given twice.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod answers;
+mod audit;
 mod fleet;
 mod history;
 mod lists;

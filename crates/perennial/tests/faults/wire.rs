@@ -189,7 +189,10 @@ impl Wire {
                 .map_ok(move |event: Value| edit(event))
                 .take_while(|edited| std::future::ready(!matches!(edited, Ok(None))))
                 .map_ok(|events| {
-                    events.iter().flatten().map(|event| format!("{event}\n")).collect::<String>()
+                    events
+                        .into_iter()
+                        .flatten()
+                        .fold(String::new(), |lines, event| lines + &event.to_string() + "\n")
                 });
             Body::from_stream(edited.take_until(until_cut))
         })
