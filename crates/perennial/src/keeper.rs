@@ -19,6 +19,7 @@ mod events;
 mod ledger;
 mod metrics;
 mod object;
+mod outcomes;
 mod prove;
 mod report;
 mod stream;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_core::keeper::{Body, Context, RecordSight, Sight};
+use perennial_core::keeper::{Body, Context};
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -40,11 +41,9 @@ use tracing::{debug, info, warn};
 use crate::admin::ReadyHandle;
 use crate::config::KeeperConfig;
 use api::Api;
-use apply::{Apply, Doubt, Outcome};
-use backoff::backoff;
+use apply::{Apply, Outcome};
 use brake::Brake;
 use check::Checked;
-use error::ApiError;
 use events::teller;
 use ledger::{Ledger, Looked, Name};
 use object::{NodeObject, RecordObject};
@@ -457,122 +456,6 @@ impl Keeper {
         #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
         let share = if counts.nodes == 0 { 1.0 } else { counts.current as f64 / counts.nodes as f64 };
         self.metrics.current_ratio.set(share);
-    }
-
-    fn folded(&mut self, done: Result<(Name, Outcome), tokio::task::JoinError>) {
-        match done {
-            Ok((name, outcome)) => self.fold(&name, outcome),
-            Err(error) if error.is_cancelled() => {}
-            Err(error) => {
-                // Its line stays busy for ever otherwise; listing anew is safe, and a panic is a bug to see.
-                tracing::error!(error = %error, "work panicked: everything is listed anew");
-                self.metrics.error("panic");
-                self.restart();
-            }
-        }
-    }
-
-    /// Folds what came of a plan into its line, and looks at it again.
-    fn fold(&mut self, name: &Name, outcome: Outcome) {
-        let now = Timestamp::now();
-        self.ledger.done(name);
-        match outcome {
-            Outcome::Overtaken(read) => {
-                self.metrics.error("conflict");
-                let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
-                let wait = SignedDuration::try_from(backoff(failures + 1)).unwrap_or(self.slowly());
-                self.ledger.overtaken(name, now + wait);
-                self.take(name, *read, now);
-            }
-            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
-            Outcome::Braked => self.ledger.put_off(name, now + self.slowly()),
-            outcome => {
-                self.ledger.succeeded(name);
-                self.take(name, outcome, now);
-            }
-        }
-        self.look(name);
-    }
-
-    /// Folds what was read or written.
-    fn take(&mut self, name: &Name, outcome: Outcome, now: Timestamp) {
-        match outcome {
-            Outcome::Node(Ok(node)) => {
-                self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
-            }
-            Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
-            Outcome::Record(object) => {
-                self.ledger.record_read(name, object.as_ref());
-                self.report.unreadable(name, self.ledger.entry_mut(name));
-            }
-            Outcome::Proved(end) => {
-                self.metrics.proof("proved");
-                debug!(node = %name, uid = %end.uid, version = end.version, "proved an end from history");
-                self.ledger.entry_mut(name).line.node_ended(end);
-            }
-            Outcome::Lost(uid) => {
-                self.metrics.proof("lost");
-                self.ledger.entry_mut(name).line.lost = Some(uid);
-            }
-            Outcome::Wrote(object, write, transition) => {
-                self.report.wrote(name, &write, transition);
-                self.ledger.record_read(name, Some(&object));
-            }
-            Outcome::Patched(node, patch) => {
-                self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
-                let live = self.ledger.entry(name).and_then(|entry| entry.line.live());
-                self.report.patched(name, &patch, live, now);
-            }
-            Outcome::SetAside => {
-                if let RecordSight::Seen(seen) = &mut self.ledger.entry_mut(name).line.record
-                    && let Body::Unreadable { aside, .. } = &mut seen.body
-                {
-                    *aside = true;
-                }
-            }
-            Outcome::Erased(why) => {
-                self.metrics.erase(why.as_str());
-                info!(node = %name, why = why.as_str(), "erased the record");
-                self.ledger.record_read(name, None);
-            }
-            Outcome::TooLarge(bytes) => {
-                self.report.too_large(name, bytes);
-                self.ledger.hold(name);
-            }
-            Outcome::WouldHave(what) => {
-                info!(node = %name, plan = what, "dry run: this would be done");
-                self.ledger.hold(name);
-            }
-            Outcome::Idle | Outcome::Braked | Outcome::Overtaken(_) | Outcome::Failed(..) => {}
-        }
-    }
-
-    /// Puts a line off after a failure, and has whatever is in doubt read again.
-    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
-        self.metrics.error(error.kind());
-        let slowly = self.slowly();
-        let entry = self.ledger.entry_mut(name);
-        match (doubt, &mut entry.line.record, &mut entry.line.sight) {
-            (Doubt::Record, RecordSight::Seen(seen), _) => {
-                seen.body = Body::Unread { hint: seen.names() };
-            }
-            (Doubt::Node, _, Sight::Live(live)) => live.content = None,
-            _ => {}
-        }
-        let wait = match error {
-            ApiError::Forbidden(_) => {
-                self.metrics.forbidden.tell(error);
-                slowly
-            }
-            ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(slowly),
-            _ => SignedDuration::try_from(backoff(entry.failures + 1)).unwrap_or(slowly),
-        };
-        match error {
-            ApiError::Forbidden(_) => {}
-            _ if entry.failures == 4 => warn!(node = %name, %error, "still failing, still trying"),
-            _ => debug!(node = %name, %error, wait = %wait, "failed, trying again"),
-        }
-        self.ledger.put_off(name, now + wait);
     }
 }
 

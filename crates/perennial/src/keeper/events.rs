@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tracing::debug;
+use tracing::field::display;
 use uuid::Uuid;
 
 use super::api::Api;
@@ -62,7 +63,7 @@ async fn post(mut from: Receiver<Told>, api: Api, metrics: Arc<Metrics>) {
             if matches!(error, super::error::ApiError::Forbidden(_)) {
                 metrics.forbidden.tell(&error);
             }
-            debug!(node = %told.node, %error, "cannot post an event");
+            debug!(node = %told.node, uid = told.uid.map(display), %error, "cannot post an event");
         }
     }
 }

@@ -3,17 +3,18 @@
 //! Events are folded into lines synchronously; whatever a fold leaves pending is queued by urgency, one entry
 //! a node, so that memory stays bounded however long the API server is away.
 
+mod kin;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_core::keeper::{
-    Body, Context, Kin, Line, Plan, Provider, RecordSight, Seen, Sight, Why, decide,
-};
+use perennial_core::keeper::{Body, Context, Line, Plan, Provider, RecordSight, Seen, Sight, Why, decide};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
+use uuid::Uuid;
 
 use super::object::{NodeObject, RecordObject};
 
@@ -474,56 +475,6 @@ impl Ledger {
         self.entries.iter().filter_map(|(name, entry)| Some((name, entry.line.seen()?)))
     }
 
-    /// Builds the index of machines, where the policy finds records by them.
-    pub(crate) fn index_machines(&mut self, wanted: bool) {
-        self.machines = wanted.then(BTreeMap::new);
-        for name in self.names() {
-            self.index_machine(&name);
-        }
-    }
-
-    /// Enters a record into the index. It is never taken out: whoever looks compares again.
-    fn index_machine(&mut self, name: &Name) {
-        let Some(machines) = &mut self.machines else { return };
-        let record = self.entries.get(name).and_then(|entry| entry.line.seen()).and_then(Seen::summary);
-        if let Some(provider) = record.and_then(|record| record.provider) {
-            machines.entry(provider).or_default().insert(name.clone());
-        }
-    }
-
-    /// Finds the newest record of the same machine under another name.
-    fn meet_kin(&mut self, name: &Name) {
-        let Some(live) = self.entries.get(name).and_then(|entry| entry.line.live()) else { return };
-        let Some(machine) = live.provider.id().map(|id| Digest::of(id.as_bytes())) else { return };
-        let Some(names) = self.machines.as_ref().and_then(|machines| machines.get(&machine)) else { return };
-        let mut kin: Option<Kin> = None;
-        let mut awaited = Vec::new();
-        for other in names.iter().filter(|other| *other != name) {
-            let Some(line) = self.entries.get(other).map(|entry| &entry.line) else { continue };
-            let summary = line.seen().and_then(Seen::summary);
-            let Some(summary) = summary.filter(|record| record.provider == Some(machine)) else { continue };
-            let found = match line.seen().map(|seen| &seen.body) {
-                Some(Body::Whole(record)) if record.state == State::Closed => Kin::Closed(record.clone()),
-                _ if line.live().is_some() => continue,
-                _ => {
-                    awaited.push(other.clone());
-                    Kin::Open(summary.version)
-                }
-            };
-            if kin.as_ref().is_none_or(|kin| kin.version() < found.version()) {
-                kin = Some(found);
-            }
-        }
-        if let Some(entry) = self.entries.get_mut(name) {
-            entry.line.kin = kin.map(Box::new);
-        }
-        for other in awaited {
-            if let Some(entry) = self.entries.get_mut(&other) {
-                entry.line.awaited = true;
-            }
-        }
-    }
-
     /// Another policy: every node and record that the next lists bring is judged anew.
     pub(crate) fn judge_anew(&mut self) {
         self.nodes_listed = false;
@@ -542,6 +493,11 @@ impl Ledger {
 }
 
 impl Entry {
+    /// The incarnation that lives, or that the record names.
+    pub(crate) fn uid(&self) -> Option<Uuid> {
+        self.line.live().map(|live| live.uid).or_else(|| self.line.seen()?.names())
+    }
+
     /// What the plan's writes are conditioned on.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.line.seen()

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Live, Notice, Patch, Why, Write};
+use tracing::field::display;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -95,7 +96,7 @@ impl Report {
             return;
         };
         self.metrics.notice("RecordUnreadable");
-        warn!(node = %name, uid = ?hint, why, "the record cannot be read; its bytes are copied aside");
+        warn!(node = %name, uid = hint.map(display), why, "the record cannot be read; its bytes are copied aside");
         let message =
             format!("the record cannot be read ({why}); its bytes are copied aside, nothing is given");
         let uid = entry.line.live().map(|live| live.uid);
@@ -115,22 +116,22 @@ impl Report {
             Why::NewerSchema => "the record was written by a newer perennial: upgrade this one",
             Why::Unreadable => "the record cannot be read: nothing is given from it",
             _ => {
-                tracing::debug!(node = %name, ?uid, why = why.as_str(), "left as it is");
+                tracing::debug!(node = %name, uid = uid.map(display), why = why.as_str(), "left as it is");
                 return;
             }
         };
-        info!(node = %name, ?uid, why = why.as_str(), message);
+        info!(node = %name, uid = uid.map(display), why = why.as_str(), message);
         let (reason, message) = ("RestoreSkipped", message.to_owned());
         self.teller.tell(Told { node: name.clone(), uid, reason, message, warning: true });
     }
 
-    pub(crate) fn too_large(&self, name: &Name, bytes: usize) {
+    pub(crate) fn too_large(&self, name: &Name, uid: Option<Uuid>, bytes: usize) {
         self.metrics.refused.inc();
-        warn!(node = %name, bytes, "what is kept of this node does not fit into a ConfigMap: not recorded");
+        warn!(node = %name, uid = uid.map(display), bytes, "what is kept of this node does not fit into a ConfigMap: not recorded");
         let message =
             format!("what is kept of this node takes {bytes} bytes and does not fit into a ConfigMap");
         let reason = "RecordTooLarge";
-        self.teller.tell(Told { node: name.clone(), uid: None, reason, message, warning: true });
+        self.teller.tell(Told { node: name.clone(), uid, reason, message, warning: true });
     }
 }
 
