@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tracing::debug;
-use tracing::field::display;
 use uuid::Uuid;
 
 use super::api::Api;

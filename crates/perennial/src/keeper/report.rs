@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Live, Notice, Patch, Why, Write};
-use tracing::field::display;
 use tracing::{info, warn};
 use uuid::Uuid;
 
