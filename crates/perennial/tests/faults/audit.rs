@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::world::{NAMESPACE, World};
+use crate::world::World;
 
 impl World {
     /// How often the keeper patched the nodes of this name, by the API server's audit log. What was asked before

@@ -26,7 +26,7 @@ async fn time_passes(world: &World) {
 
 #[tokio::test]
 async fn when_etcd_is_turned_back_the_keeper_notices_and_works_on() {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     let (old, new) = (pairs([("team", "blue")]), pairs([("team", "green")]));
     for name in ["changes", "returns"] {
         world.register(name, &old).await;
@@ -58,7 +58,7 @@ async fn when_etcd_is_turned_back_the_keeper_notices_and_works_on() {
 
 #[tokio::test]
 async fn a_node_whose_return_was_turned_back_is_restored_when_it_returns_again() {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     let labels = pairs([("team", "blue")]);
     world.register("worker-1", &labels).await;
     world.recorded("worker-1", &labels).await;
@@ -80,7 +80,7 @@ async fn a_node_whose_return_was_turned_back_is_restored_when_it_returns_again()
 
 /// A cluster with a history, its records as they are moved elsewhere: one open, one closed.
 async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     time_passes(&world).await;
     for name in ["stays", "leaves"] {
         let labels = pairs([("team", "blue"), ("name", name)]);
@@ -135,7 +135,7 @@ async fn settled_in(world: &World) {
 #[tokio::test]
 async fn records_that_were_moved_to_another_cluster_are_given_there_and_followed() {
     let records = records_of_an_old_cluster().await;
-    let mut world = World::without_keeper("").await;
+    let mut world = World::alone("").await;
     move_in(&world, &records).await;
     for name in ["stays", "leaves"] {
         world.register(name, &pairs([])).await;
@@ -147,7 +147,7 @@ async fn records_that_were_moved_to_another_cluster_are_given_there_and_followed
 #[tokio::test]
 async fn records_that_are_moved_in_while_the_keeper_runs_count_after_a_resync() {
     let records = records_of_an_old_cluster().await;
-    let mut world = World::without_keeper("").await;
+    let mut world = World::alone("").await;
     world.configure(|config| config.resync = std::time::Duration::from_millis(300));
     world.start_keeper().await;
     for name in ["stays", "leaves"] {
@@ -160,7 +160,7 @@ async fn records_that_are_moved_in_while_the_keeper_runs_count_after_a_resync() 
 
 /// What happens while the keeper is cut off, until the watch cache has forgotten it.
 async fn cut_off() -> (World, Wire) {
-    let mut world = World::without_keeper("").await;
+    let mut world = World::alone("").await;
     let wire = world.interpose(Wire::before);
     world.start_keeper().await;
     let labels = pairs([("team", "blue"), ("zone", "a")]);

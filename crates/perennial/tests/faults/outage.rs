@@ -12,7 +12,7 @@ const NODES: usize = 200;
 
 /// A fleet is deleted and comes back, and something happens while the first are being restored.
 async fn a_return_during(outage: impl AsyncFnOnce(&World) -> anyhow::Result<()>) {
-    let world = World::start().await;
+    let world = World::started_alone().await;
     let fleet = Fleet::new(world.plane.admin());
     fleet.create(0..NODES).await.unwrap();
     all_recorded(&world, NODES).await;
