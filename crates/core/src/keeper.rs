@@ -1,6 +1,6 @@
 //! The keeper's rules: a ledger [`Line`] goes in, a [`Plan`] comes out.
 //!
-//! `observe` folds what the watches say into lines, [`decide`] says what has to be done about one, `apply`
+//! `observe` folds what the watches say into lines, [`decide()`] says what has to be done about one, `apply`
 //! does it and folds what came of it. Nothing is remembered elsewhere, so a plan may be dropped, repeated or
 //! carried out by somebody else at any point.
 //!

@@ -9,7 +9,7 @@ use super::line::{Line, Live};
 use super::mark::Mark;
 use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
-use crate::policy::Rule;
+use crate::policy::{Rule, is_privileged};
 use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
 
 /// The record that follows `before`, which remembers what it replaces.
@@ -146,7 +146,8 @@ pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule
     let mut patch = Patch {
         uid: live.uid,
         version: live.version,
-        labels: lacking(labels, &kept.labels, &|key| rule.keeps_label(key), &|key| {
+        // Privileged ones are given from `waiting` alone, whoever put one here.
+        labels: lacking(labels, &kept.labels, &|key| rule.keeps_label(key) && !is_privileged(key), &|key| {
             rule.overwrites_label(key)
         }),
         annotations: lacking(annotations, &kept.annotations, &|key| rule.keeps_annotation(key), &|key| {

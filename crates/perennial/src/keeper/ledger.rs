@@ -187,6 +187,9 @@ impl Ledger {
     }
 
     /// Folds a node that was read directly: even what did not change may have been dropped before.
+    ///
+    /// Returns false for a life that the watch has not told of. It will, and in order: the ends of the lives
+    /// before it are on their way, and what is given to it must not be decided without them.
     pub(crate) fn node_read(
         &mut self,
         name: &Name,
@@ -194,13 +197,22 @@ impl Ledger {
         installation: &str,
         policy: &Policy,
         now: Timestamp,
-    ) {
+    ) -> bool {
         let fingerprint = node.fingerprint(policy);
-        let live = node.into_live(installation, policy, now);
         let entry = self.entry_mut(name);
+        let untold = match &entry.line.sight {
+            Sight::Live(live) => live.uid != node.metadata.uid,
+            Sight::Absent { .. } => true,
+            Sight::Unlisted | Sight::Missing => false,
+        };
+        if untold {
+            return false;
+        }
+        let live = node.into_live(installation, policy, now);
         if entry.line.node_seen(live, policy, now) {
             entry.fingerprint = Some(fingerprint);
         }
+        true
     }
 
     /// Folds a node's end.

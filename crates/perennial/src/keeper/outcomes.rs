@@ -32,8 +32,7 @@ impl Keeper {
             Outcome::Overtaken(read) => {
                 self.metrics.error("conflict");
                 let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
-                let wait = SignedDuration::try_from(backoff(failures + 1)).unwrap_or(self.slowly());
-                self.ledger.overtaken(name, now + wait);
+                self.ledger.overtaken(name, now + self.backoff(failures));
                 self.take(name, *read, now);
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
@@ -50,7 +49,10 @@ impl Keeper {
     fn take(&mut self, name: &Name, outcome: Outcome, now: Timestamp) {
         match outcome {
             Outcome::Node(Ok(node)) => {
-                self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
+                let (installation, policy) = (&self.config.installation, &self.policy);
+                if !self.ledger.node_read(name, node, installation, policy, now) {
+                    self.ledger.hold(name);
+                }
             }
             Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
             Outcome::Record(object) => {
@@ -105,7 +107,9 @@ impl Keeper {
     fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
         self.metrics.error(error.kind());
         let slowly = self.slowly();
+        let uid = self.uid(name);
         let entry = self.ledger.entry_mut(name);
+        let failures = entry.failures;
         match (doubt, &mut entry.line.record, &mut entry.line.sight) {
             (Doubt::Record, RecordSight::Seen(seen), _) => {
                 seen.body = Body::Unread { hint: seen.names() };
@@ -119,15 +123,19 @@ impl Keeper {
                 slowly
             }
             ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(slowly),
-            _ => SignedDuration::try_from(backoff(entry.failures + 1)).unwrap_or(slowly),
+            _ => self.backoff(failures),
         };
-        let (failures, uid) = (entry.failures, self.uid(name));
         match error {
             ApiError::Forbidden(_) => {}
             _ if failures == 4 => warn!(node = %name, uid, %error, "still failing, still trying"),
             _ => debug!(node = %name, uid, %error, wait = %wait, "failed, trying again"),
         }
         self.ledger.put_off(name, now + wait);
+    }
+
+    /// How long to wait after so many failures in a row and one more.
+    fn backoff(&self, failures: u32) -> SignedDuration {
+        SignedDuration::try_from(backoff(failures.saturating_add(1))).unwrap_or(self.slowly())
     }
 
     /// The incarnation a log line is about.

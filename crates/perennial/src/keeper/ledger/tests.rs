@@ -148,6 +148,30 @@ fn a_node_that_a_list_lacks_has_to_be_read_before_anything_happens() {
 }
 
 #[test]
+fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    let policy = fleet.policy.clone();
+    // A read that overtook the watch finds the third life; the second is still on its way.
+    assert!(!fleet.ledger.node_read(&name, object("a", 3, 40, None), "x", &policy, NOW));
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.live().unwrap().uid, Uuid::from_u128(1));
+    fleet.delete("a", 1, 30, Some("blue"));
+    assert!(!fleet.ledger.node_read(&name, object("a", 3, 40, None), "x", &policy, NOW));
+    fleet.apply("a", 2, 31, Some("red"));
+    fleet.delete("a", 2, 39, Some("red"));
+    fleet.apply("a", 3, 40, None);
+    let (_, plan) = fleet.next().unwrap();
+    assert!(matches!(plan, Plan::ReadRecord), "{plan:?}");
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 2, "both ends are held");
+    // What a list lacks is taken from a direct read: nobody else will tell.
+    fleet.ledger.nodes_listing();
+    fleet.ledger.nodes_listed();
+    assert!(fleet.ledger.node_read(&name, object("a", 4, 50, None), "x", &policy, NOW));
+}
+
+#[test]
 fn a_record_that_a_list_lacks_has_to_be_read_before_it_counts_as_gone() {
     let mut fleet = Fixture::synced();
     fleet.apply("a", 1, 10, Some("blue"));
