@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Strings are read once, in [`args`] and [`config`]; after that nobody sees a raw one, and nothing
-//! else reads the environment. [`run`] wires the parts together and owns their lives: the first signal
+//! else reads the environment. [`run()`] wires the parts together and owns their lives: the first signal
 //! drains, the second aborts, and the exit code is a return value, never a `process::exit`.
 
 pub mod admin;
