@@ -10,6 +10,9 @@ use super::backoff::backoff;
 use super::error::ApiError;
 use super::ledger::{Entry, Name};
 
+/// How often a permission is asked for again soon, before it counts as missing and is retried slowly.
+const AT_FIRST: u32 = 5;
+
 impl Keeper {
     pub(super) fn folded(&mut self, done: Result<(Name, Outcome), tokio::task::JoinError>) {
         match done {
@@ -120,7 +123,8 @@ impl Keeper {
         let wait = match error {
             ApiError::Forbidden(_) => {
                 self.metrics.forbidden.tell(error);
-                slowly
+                // An API server that is just starting refuses what it grants a moment later.
+                if failures < AT_FIRST { self.backoff(failures).min(slowly) } else { slowly }
             }
             ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(slowly),
             _ => self.backoff(failures),

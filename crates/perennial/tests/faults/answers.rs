@@ -1,5 +1,7 @@
 //! Answers that are no answers: refusals of every kind, lost replies, broken watches.
 
+use std::time::Duration;
+
 use perennial_core::record::State;
 use serde_json::{Value, json};
 
@@ -155,6 +157,24 @@ async fn a_token_that_is_refused_for_a_while_costs_nothing_but_time() {
     assert_eq!(wire.unmet(), []);
     assert!(world.metric(r#"errors_total{kind="unauthorized"}"#) >= 9.0);
     assert_eq!(world.patches_of(NODE), 1, "given once");
+}
+
+#[tokio::test]
+async fn a_server_that_is_just_starting_and_refuses_everybody_is_asked_again_soon() {
+    let mut world = World::without_keeper("").await;
+    let wire = world.interpose(Wire::before);
+    world.configure(|config| config.retry_slowly = Duration::from_hours(1));
+    world.start_keeper().await;
+    for call in [Call::RecordWrite, Call::NodePatch, Call::RecordRead] {
+        wire.bend(call, 2, Bend::Refuse(403));
+    }
+    world.register(NODE, &pairs([("team", "blue")])).await;
+    world.recorded(NODE, &pairs([("team", "blue")])).await;
+    world.caught_up().await;
+    world.delete(NODE).await;
+    world.register(NODE, &pairs([])).await;
+    world.labels_become(NODE, &pairs([("team", "blue")])).await;
+    assert_eq!(wire.unmet(), []);
 }
 
 #[tokio::test]
