@@ -24,6 +24,7 @@ mod prove;
 mod report;
 mod stream;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ use perennial_core::keeper::{Body, Context};
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -89,15 +90,16 @@ pub async fn run(
         ledger: Ledger::default(),
         streams,
         work: JoinSet::new(),
+        workers: HashMap::new(),
         checks: JoinSet::new(),
         brake: Arc::default(),
         records: 0,
         head: 0,
         synced: false,
     };
-    keeper.keep(&stop).await?;
+    let kept = keeper.keep(&stop).await;
     keeper.drain().await;
-    Ok(())
+    kept
 }
 
 /// The watches, and what they say.
@@ -129,7 +131,9 @@ struct Keeper {
     ready: ReadyHandle,
     ledger: Ledger,
     streams: Streams,
-    work: JoinSet<(Name, Outcome)>,
+    work: JoinSet<Outcome>,
+    /// Whom the work under way is for.
+    workers: HashMap<task::Id, Name>,
     /// What is being read of the cluster as a whole: one thing at a time.
     checks: JoinSet<Checked>,
     brake: Arc<Brake>,
@@ -153,7 +157,7 @@ impl Keeper {
                 () = stop.cancelled() => return Ok(()),
                 event = self.streams.nodes.recv() => self.node_event(event.ok_or(Error::WatchEnded)?),
                 event = self.streams.records.recv() => self.record_event(event.ok_or(Error::WatchEnded)?),
-                Some(done) = self.work.join_next() => self.folded(done),
+                Some(done) = self.work.join_next_with_id() => self.folded(done),
                 () = tokio::time::sleep_until(timer) => self.timers(),
                 Some(checked) = self.checks.join_next() => self.checked(checked),
                 _ = resync.tick() => self.resync(),
@@ -170,21 +174,19 @@ impl Keeper {
 
     /// Finishes what is under way and records the ends held here, so that nobody has to prove them.
     async fn drain(&mut self) {
-        for name in self.ledger.names() {
-            let entry = self.ledger.entry_mut(&name);
-            if !entry.line.ends.is_empty() {
-                entry.line.awaited = true;
-                self.look(&name);
-            }
+        for name in self.ledger.hurry() {
+            self.look(&name);
         }
         self.dispatch();
         let deadline = Instant::now() + DRAIN;
-        while !(self.work.is_empty() && self.ledger.is_idle()) {
-            match tokio::time::timeout_at(deadline, self.work.join_next()).await {
-                Ok(Some(done)) => self.folded(done),
-                Ok(None) => {}
-                Err(_) => {
-                    warn!(unfinished = self.work.len(), "the drain took too long");
+        while !(self.work.is_empty() && self.ledger.is_idle() && self.ledger.unrecorded_ends() == 0) {
+            let timer = self.until_timer();
+            tokio::select! {
+                Some(done) = self.work.join_next_with_id() => self.folded(done),
+                () = tokio::time::sleep_until(timer) => self.timers(),
+                () = tokio::time::sleep_until(deadline) => {
+                    let (unfinished, ends) = (self.work.len(), self.ledger.unrecorded_ends());
+                    warn!(unfinished, ends, "the drain took too long");
                     return;
                 }
             }
@@ -239,7 +241,7 @@ impl Keeper {
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
                 self.head = self.head.max(version);
-                self.ledger.nodes_listed();
+                self.ledger.nodes_listed(version);
                 self.relisted();
             }
             Event::OtherHistory => self.begin_anew(),
@@ -281,6 +283,7 @@ impl Keeper {
         self.work.abort_all();
         while self.work.try_join_next().is_some() {}
         self.work = JoinSet::new();
+        self.workers.clear();
         self.ledger.reset();
         self.head = 0;
         self.relisted();
@@ -437,11 +440,11 @@ impl Keeper {
                 policy: self.policy.clone(),
                 dry_run: self.config.dry_run,
                 records: self.records,
+                ask_again: self.slowly(),
             };
-            self.work.spawn(async move {
-                let outcome = apply.carry_out(&name, plan, seen).await;
-                (name, outcome)
-            });
+            let whom = name.clone();
+            let work = self.work.spawn(async move { apply.carry_out(&whom, plan, seen).await });
+            self.workers.insert(work.id(), name);
         }
         self.gauges();
     }

@@ -266,6 +266,7 @@ impl Line {
         if seen.version <= self.version() && !again {
             return false;
         }
+        self.vanished = self.vanished.filter(|(uid, _)| *uid != seen.uid);
         match self.live() {
             Some(before) if before.uid == seen.uid => {
                 seen.mark = seen.mark.max(before.mark);
@@ -283,8 +284,11 @@ impl Line {
         true
     }
 
-    /// A completed list did not have the node.
-    pub fn node_missing(&mut self) {
+    /// A list that was complete at `listed` did not have the node. What is known to be newer stands.
+    pub fn node_missing(&mut self, listed: Version) {
+        if self.version() > listed {
+            return;
+        }
         self.vanish();
         if !matches!(self.sight, Sight::Absent { .. }) {
             self.sight = Sight::Missing;
@@ -319,6 +323,8 @@ impl Line {
         }
         self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
         self.lost = self.lost.filter(|uid| *uid != end.uid);
+        // One uid ends once: of two accounts the later one is right.
+        self.ends.retain(|held| held.uid != end.uid || held.version > end.version);
         if !self.ends.iter().any(|held| held.uid == end.uid) {
             self.ends.push(end);
             self.ends.sort_by_key(|end| end.version);
@@ -340,11 +346,13 @@ impl Line {
         }
         self.record = RecordSight::Seen(Box::new(seen));
         self.vanished = None;
+        // It was one of the oldest as it was, not as it is.
+        self.over_cap = false;
         self.forget_ends();
         true
     }
 
-    /// The record is gone, as of `version`.
+    /// Somebody else removed the record, as of `version`.
     pub fn record_removed(&mut self, version: Version) {
         let Some(known) = self.seen() else {
             self.record = RecordSight::None;
@@ -354,10 +362,19 @@ impl Line {
             return;
         }
         self.record = RecordSight::None;
+        self.over_cap = false;
         // Somebody who removes the record of a node that is away forgets that node.
         if !matches!(self.sight, Sight::Live(_)) {
             self.ends.clear();
         }
+    }
+
+    /// The record that was seen is collected: its time was over. What happened after it is not forgotten.
+    pub fn record_collected(&mut self) {
+        let held = self.seen().and_then(Seen::summary).map_or(0, |record| record.version);
+        self.record = RecordSight::None;
+        self.over_cap = false;
+        self.ends.retain(|end| end.version > held);
     }
 
     /// Lets go of what is held in full only while the line is pending: node and record agree.

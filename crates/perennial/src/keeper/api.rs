@@ -168,9 +168,16 @@ impl Api {
         Ok(taints)
     }
 
-    /// Reads a record whole; `None` if there is none.
-    pub(crate) async fn read_record(&self, node: &str) -> Result<Option<RecordObject>, ApiError> {
-        self.read_config_map(&record_name(node)).await
+    /// Reads a record whole: the record, or a version at which there was none.
+    pub(crate) async fn read_record(&self, node: &str) -> Result<Result<RecordObject, Version>, ApiError> {
+        let name = record_name(node);
+        if let Some(object) = self.read_config_map(&name).await? {
+            return Ok(Ok(object));
+        }
+        // A 404 does not say as of when, and a watch may know better: a list does say.
+        let list: List<RecordObject> = self.call(self.records.list(&by_name(&name))).await?;
+        let version = list.metadata.resource_version;
+        Ok(list.items.into_iter().find(|object| object.metadata.name == name).ok_or(version))
     }
 
     /// Reads any ConfigMap of the keeper's namespace.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::{End, Erasure, Patch, Plan, Seen, Write};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
@@ -22,8 +22,8 @@ use super::prove::prove;
 pub(crate) enum Outcome {
     /// The node as it is, or the version at which there was none.
     Node(Result<NodeObject, Version>),
-    /// The record as it is, or that there is none.
-    Record(Option<RecordObject>),
+    /// The record as it is, or a version at which there was none.
+    Record(Result<RecordObject, Version>),
     /// An end, from history.
     Proved(End),
     /// History does not tell the end of this incarnation.
@@ -38,8 +38,8 @@ pub(crate) enum Outcome {
     Idle,
     /// An unreadable record's bytes are safe.
     SetAside,
-    /// The record is gone.
-    Erased(Erasure),
+    /// The record of this version is gone.
+    Erased(Erasure, Version),
     /// The brake is on.
     Braked,
     /// The record would not fit.
@@ -70,6 +70,8 @@ pub(crate) struct Apply {
     pub(crate) dry_run: bool,
     /// How many records there are, for the brake's share.
     pub(crate) records: usize,
+    /// How long the brake, once on, is not asked again.
+    pub(crate) ask_again: SignedDuration,
 }
 
 impl Apply {
@@ -130,10 +132,14 @@ impl Apply {
 
     async fn write(
         &self,
-        write: Write,
+        mut write: Write,
         transition: &'static str,
         seen: Option<&Seen>,
     ) -> Result<Outcome, ApiError> {
+        if write.record.to_json().len() > MAX_BYTES {
+            // Undo is worth less than what is undone.
+            write.record.previous.clear();
+        }
         let size = write.record.to_json().len();
         if size > MAX_BYTES {
             return Ok(Outcome::TooLarge(size));
@@ -154,7 +160,7 @@ impl Apply {
     /// Copies the bytes of an unreadable record into a ConfigMap of its own, named by what is in it.
     async fn set_aside(&self, name: &Name, seen: Option<&Seen>) -> Result<Outcome, ApiError> {
         let object = match self.api.read_record(name).await? {
-            Some(object) if Some(object.metadata.resource_version) == seen.map(|seen| seen.version) => object,
+            Ok(object) if Some(object.metadata.resource_version) == seen.map(|seen| seen.version) => object,
             changed => return Ok(Outcome::Record(changed)),
         };
         let content = json!({ "data": object.data, "binaryData": object.binary_data });
@@ -179,17 +185,17 @@ impl Apply {
     }
 
     async fn erase(&self, name: &Name, why: Erasure, seen: Option<&Seen>) -> Result<Outcome, ApiError> {
-        let Some(seen) = seen else { return Ok(Outcome::Record(None)) };
+        let Some(seen) = seen else { return Ok(Outcome::Idle) };
         if why.is_braked() && !self.allowed().await? {
             return Ok(Outcome::Braked);
         }
         self.api.erase_record(name, seen).await?;
-        Ok(Outcome::Erased(why))
+        Ok(Outcome::Erased(why, seen.version))
     }
 
     async fn allowed(&self) -> Result<bool, ApiError> {
         let limit = self.policy.brake().limit(self.records);
-        self.brake.allows(&self.api, limit, Timestamp::now()).await
+        self.brake.allows(&self.api, limit, Timestamp::now(), self.ask_again).await
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) const CONFIRM: &str = "perennial.dev/confirm";
 const KEY: &str = "brake.json";
 /// How many are reserved at once. What a dying replica had reserved counts as spent.
 const CHUNK: usize = 10;
+/// How often other replicas may be faster before it is tried again later.
+const OVERTAKEN: u32 = 10;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// What the ConfigMap holds.
@@ -39,9 +41,16 @@ struct Count {
 /// This replica's hand on the brake.
 #[derive(Debug, Default)]
 pub(crate) struct Brake {
-    reserved: Mutex<usize>,
+    reserved: Mutex<Reserved>,
     /// What the last question was answered with.
     engaged: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Reserved {
+    left: usize,
+    /// It was on, and is not asked again before this time.
+    on_until: Option<Timestamp>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,16 +70,27 @@ struct StoredMeta {
 
 impl Brake {
     /// Asks to shrink or erase one record, under a day's allowance of `limit`. False: the brake is on.
-    pub(crate) async fn allows(&self, api: &Api, limit: usize, now: Timestamp) -> Result<bool, ApiError> {
+    /// Whoever is told so may be told the same until `ask_again` has passed, without another call.
+    pub(crate) async fn allows(
+        &self,
+        api: &Api,
+        limit: usize,
+        now: Timestamp,
+        ask_again: SignedDuration,
+    ) -> Result<bool, ApiError> {
         let mut reserved = self.reserved.lock().await;
-        if *reserved == 0 {
-            *reserved = reserve(api, limit, now).await?;
-            self.engaged.store(*reserved == 0, Ordering::Relaxed);
-        }
-        if *reserved == 0 {
+        if reserved.on_until.is_some_and(|until| now < until) {
             return Ok(false);
         }
-        *reserved -= 1;
+        if reserved.left == 0 {
+            reserved.left = reserve(api, limit, now).await?;
+            self.engaged.store(reserved.left == 0, Ordering::Relaxed);
+            reserved.on_until = (reserved.left == 0).then_some(now + ask_again);
+        }
+        if reserved.left == 0 {
+            return Ok(false);
+        }
+        reserved.left -= 1;
         Ok(true)
     }
 
@@ -82,6 +102,7 @@ impl Brake {
 
 /// Reserves some of the allowance; 0 if the brake is on.
 async fn reserve(api: &Api, limit: usize, now: Timestamp) -> Result<usize, ApiError> {
+    let mut overtaken = 0;
     loop {
         let stored: Option<Stored> = api.read_config_map(NAME).await?;
         let confirmed = stored.as_ref().is_some_and(is_confirmed);
@@ -98,7 +119,10 @@ async fn reserve(api: &Api, limit: usize, now: Timestamp) -> Result<usize, ApiEr
         let replace = version.is_some();
         match api.write_config_map::<serde::de::IgnoredAny>(NAME, &body(&after, version), replace).await {
             Ok(_) => {}
-            Err(ApiError::Conflict(_) | ApiError::NotFound) => continue,
+            Err(ApiError::Conflict(_)) if overtaken < OVERTAKEN => {
+                overtaken += 1;
+                continue;
+            }
             Err(error) => return Err(error),
         }
         let was_engaged = before.is_some_and(|before| before.engaged);

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, Context, Line, Plan, Provider, RecordSight, Seen, Sight, Why, decide};
+use perennial_core::keeper::{
+    Body, Context, Erasure, Line, Plan, Provider, RecordSight, Seen, Sight, Why, decide,
+};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
@@ -52,6 +54,14 @@ pub(crate) enum Standing {
     Pending,
 }
 
+/// Work that failed and waits.
+#[derive(Clone, Copy, Debug)]
+struct PutOff {
+    until: Timestamp,
+    /// What is more urgent than this does not wait.
+    at_most: Urgency,
+}
+
 /// A line and what this replica is doing about it.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
@@ -66,7 +76,7 @@ pub(crate) struct Entry {
     /// The queue it waits in; what it left behind in a less urgent one is passed over.
     queued: Option<Urgency>,
     /// Not before this time, after a failure.
-    not_before: Option<Timestamp>,
+    not_before: Option<PutOff>,
     pub(crate) failures: u32,
     /// Nothing more is done about it until it changes.
     held: bool,
@@ -175,7 +185,8 @@ impl Ledger {
                 && live.is_young(now))
         {
             live.version = live.version.max(version);
-            return None;
+            // A line that lagged behind its record may have caught up with it.
+            return (entry.skipped == Some(Why::Lagging)).then_some(name);
         }
         let live = node.into_live(installation, policy, now);
         if !entry.line.node_seen(live, policy, now) {
@@ -233,11 +244,11 @@ impl Ledger {
     }
 
     /// The list of nodes is complete. What it did not have is missing, which alone counts for nothing.
-    pub(crate) fn nodes_listed(&mut self) {
+    pub(crate) fn nodes_listed(&mut self, version: Version) {
         self.nodes_listed = true;
         let list = self.node_list;
         for entry in self.entries.values_mut().filter(|entry| entry.node_list != list) {
-            entry.line.node_missing();
+            entry.line.node_missing(version);
         }
     }
 
@@ -260,13 +271,26 @@ impl Ledger {
         Some(name)
     }
 
-    /// Folds a record that was read whole, or is gone.
-    pub(crate) fn record_read(&mut self, name: &Name, object: Option<&RecordObject>) {
-        let entry = self.entry_mut(name);
-        let Some(object) = object else {
-            entry.line.record_removed(Version::MAX);
+    /// A direct read at `version` found no record.
+    pub(crate) fn record_absent(&mut self, name: &Name, version: Version) {
+        self.entry_mut(name).line.record_removed(version);
+    }
+
+    /// This replica removed the record: by a person's word, or because its time was over.
+    pub(crate) fn record_erased(&mut self, name: &Name, version: Version, why: Erasure) {
+        let line = &mut self.entry_mut(name).line;
+        if line.seen().is_some_and(|seen| seen.version > version) {
             return;
-        };
+        }
+        match why {
+            Erasure::Forgotten => line.record_removed(version),
+            Erasure::Expired | Erasure::OverCap | Erasure::Empty => line.record_collected(),
+        }
+    }
+
+    /// Folds a record that was read whole.
+    pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) {
+        let entry = self.entry_mut(name);
         let mut seen = object.whole(name);
         // The same bytes judged again: what was found out about them holds.
         if let Some(known) = entry.line.seen().filter(|known| known.version == seen.version) {
@@ -286,7 +310,7 @@ impl Ledger {
     pub(crate) fn record_fetched(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
         let known = self.entry(&name)?.seen()?.version;
-        (known == object.metadata.resource_version).then(|| self.record_read(&name, Some(object)))?;
+        (known == object.metadata.resource_version).then(|| self.record_read(&name, object))?;
         Some(name)
     }
 
@@ -365,14 +389,13 @@ impl Ledger {
                 if matches!(entry.line.sight, Sight::Live(_)) { Standing::Current } else { Standing::Away }
             }
             plan => {
-                if let Some(until) = entry.not_before.filter(|until| *until > cx.now) {
+                let urgency = urgency(plan, &entry.line);
+                let put_off = entry.not_before.filter(|off| off.until > cx.now && off.at_most <= urgency);
+                if let Some(PutOff { until, .. }) = put_off {
                     self.timers.push(Reverse((until, name.clone())));
-                } else if !entry.held {
-                    let urgency = urgency(plan, &entry.line);
-                    if entry.queued.is_none_or(|queued| urgency < queued) {
-                        entry.queued = Some(urgency);
-                        self.queues[urgency as usize].push_back(name.clone());
-                    }
+                } else if !entry.held && entry.queued.is_none_or(|queued| urgency < queued) {
+                    entry.queued = Some(urgency);
+                    self.queues[urgency as usize].push_back(name.clone());
                 }
                 Standing::Pending
             }
@@ -425,12 +448,29 @@ impl Ledger {
         }
     }
 
-    /// Work on a line failed: not before `until`.
-    pub(crate) fn put_off(&mut self, name: &Name, until: Timestamp) {
+    /// Work on a line failed: not before `until`, unless something more urgent than `at_most` comes up.
+    pub(crate) fn put_off(&mut self, name: &Name, until: Timestamp, at_most: Urgency) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.failures = entry.failures.saturating_add(1);
-            entry.not_before = Some(until);
+            entry.not_before = Some(PutOff { until, at_most });
         }
+    }
+
+    /// What was put off and holds ends is tried again at once: there is not much time left.
+    pub(crate) fn hurry(&mut self) -> Vec<Name> {
+        let mut hurried = Vec::new();
+        for (name, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.line.ends.is_empty()) {
+            entry.line.awaited = true;
+            entry.not_before = None;
+            hurried.push(name.clone());
+        }
+        hurried
+    }
+
+    /// How many lines hold ends that could not be recorded yet.
+    pub(crate) fn unrecorded_ends(&self) -> usize {
+        let held = |entry: &&Entry| !entry.line.ends.is_empty() && (entry.busy || entry.failures > 0);
+        self.entries.values().filter(held).count()
     }
 
     /// Nothing more is to be done about a line until it changes.
@@ -444,7 +484,8 @@ impl Ledger {
     pub(crate) fn overtaken(&mut self, name: &Name, until: Timestamp) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.failures = entry.failures.saturating_add(1);
-            entry.not_before = (entry.failures > OVERTAKEN).then_some(until);
+            let at_most = Urgency::Restore;
+            entry.not_before = (entry.failures > OVERTAKEN).then_some(PutOff { until, at_most });
         }
     }
 
@@ -493,6 +534,10 @@ impl Ledger {
         self.records_listed = false;
         for entry in self.entries.values_mut() {
             entry.fingerprint = None;
+            // It lacks whatever only the new policy keeps.
+            if let Sight::Live(live) = &mut entry.line.sight {
+                live.content = None;
+            }
             entry.held = false;
             entry.line.agreed = None;
         }

@@ -2,27 +2,35 @@
 
 use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::{Body, RecordSight, Sight};
-use tracing::{debug, info, warn};
+use tokio::task;
+use tracing::{debug, error, info, warn};
 
 use super::Keeper;
 use super::apply::{Doubt, Outcome};
 use super::backoff::backoff;
 use super::error::ApiError;
-use super::ledger::{Entry, Name};
+use super::ledger::{Entry, Name, Urgency};
+
+/// However long somebody asks to wait: a proxy's hour is not ours.
+const LONGEST: SignedDuration = SignedDuration::from_mins(1);
 
 /// How often a permission is asked for again soon, before it counts as missing and is retried slowly.
 const AT_FIRST: u32 = 5;
 
 impl Keeper {
-    pub(super) fn folded(&mut self, done: Result<(Name, Outcome), tokio::task::JoinError>) {
+    pub(super) fn folded(&mut self, done: Result<(task::Id, Outcome), task::JoinError>) {
+        let id = done.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
+        let Some(name) = self.workers.remove(&id) else { return };
         match done {
-            Ok((name, outcome)) => self.fold(&name, outcome),
-            Err(error) if error.is_cancelled() => {}
+            Ok((_, outcome)) => self.fold(&name, outcome),
             Err(error) => {
-                // Its line stays busy for ever otherwise; listing anew is safe, and a panic is a bug to see.
-                tracing::error!(error = %error, "work panicked: everything is listed anew");
+                // A bug to see. It must not take the other lines along, nor leave this one busy for ever.
+                let uid = self.uid(&name);
+                error!(node = %name, uid, %error, "work panicked: it is tried again slowly");
                 self.metrics.error("panic");
-                self.restart();
+                self.ledger.done(&name);
+                self.ledger.put_off(&name, Timestamp::now() + self.slowly(), Urgency::Restore);
+                self.look(&name);
             }
         }
     }
@@ -39,7 +47,8 @@ impl Keeper {
                 self.take(name, *read, now);
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
-            Outcome::Braked => self.ledger.put_off(name, now + self.slowly()),
+            // Whatever is more urgent than collection does not wait for a person.
+            Outcome::Braked => self.ledger.put_off(name, now + self.slowly(), Urgency::Later),
             outcome => {
                 self.ledger.succeeded(name);
                 self.take(name, outcome, now);
@@ -58,8 +67,9 @@ impl Keeper {
                 }
             }
             Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
-            Outcome::Record(object) => {
-                self.ledger.record_read(name, object.as_ref());
+            Outcome::Record(Err(version)) => self.ledger.record_absent(name, version),
+            Outcome::Record(Ok(object)) => {
+                self.ledger.record_read(name, &object);
                 self.report.unreadable(name, self.ledger.entry_mut(name));
             }
             Outcome::Proved(end) => {
@@ -73,7 +83,7 @@ impl Keeper {
             }
             Outcome::Wrote(object, write, transition) => {
                 self.report.wrote(name, &write, transition);
-                self.ledger.record_read(name, Some(&object));
+                self.ledger.record_read(name, &object);
             }
             Outcome::Patched(node, patch) => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
@@ -87,11 +97,11 @@ impl Keeper {
                     *aside = true;
                 }
             }
-            Outcome::Erased(why) => {
+            Outcome::Erased(why, version) => {
                 self.metrics.erase(why.as_str());
                 let uid = self.uid(name);
                 info!(node = %name, uid, why = why.as_str(), "erased the record");
-                self.ledger.record_read(name, None);
+                self.ledger.record_erased(name, version, why);
             }
             Outcome::TooLarge(bytes) => {
                 self.report.too_large(name, self.ledger.entry(name).and_then(Entry::uid), bytes);
@@ -126,7 +136,10 @@ impl Keeper {
                 // An API server that is just starting refuses what it grants a moment later.
                 if failures < AT_FIRST { self.backoff(failures).min(slowly) } else { slowly }
             }
-            ApiError::Throttled(Some(wait)) => SignedDuration::try_from(*wait).unwrap_or(slowly),
+            ApiError::Throttled(Some(wait)) => {
+                let wait = SignedDuration::try_from(*wait).unwrap_or(LONGEST);
+                wait.max(self.backoff(failures)).min(LONGEST)
+            }
             _ => self.backoff(failures),
         };
         match error {
@@ -134,7 +147,7 @@ impl Keeper {
             _ if failures == 4 => warn!(node = %name, uid, %error, "still failing, still trying"),
             _ => debug!(node = %name, uid, %error, wait = %wait, "failed, trying again"),
         }
-        self.ledger.put_off(name, now + wait);
+        self.ledger.put_off(name, now + wait, Urgency::Restore);
     }
 
     /// How long to wait after so many failures in a row and one more.

@@ -1,5 +1,7 @@
 //! The node is back: its end is established, and it is given its own.
 
+use jiff::SignedDuration;
+
 use super::{Case, whole};
 use crate::keeper::fold::{Memory, fold};
 use crate::keeper::identity::{Likeness, likeness};
@@ -9,6 +11,9 @@ use crate::keeper::plan::{Erasure, Notice, Plan, Why};
 use crate::keeper::write::{close, due, give, patch};
 use crate::policy::{Identity, Rule};
 use crate::record::{Record, State, Summary};
+
+/// The least time to wait for somebody else's step.
+const A_MOMENT: SignedDuration = SignedDuration::from_millis(200);
 
 impl Case<'_> {
     /// giving(U), U lives and does not bear its mark.
@@ -23,6 +28,7 @@ impl Case<'_> {
         if let Some(doubt) = &record.unproved
             && self.line.ends.iter().any(|end| end.uid == doubt.uid)
             && let Some(memory) = fold(Some((record, summary.version)), &self.line.ends, self.cx.policy)
+            && memory.unproved.is_none()
         {
             return Plan::Give(give(self.node, Some(record), memory, live, self.cx));
         }
@@ -126,7 +132,7 @@ impl Case<'_> {
             return Some(Plan::ReadNode);
         }
         match self.line.kin.as_deref()? {
-            Kin::Open(_) => Some(Plan::Wait { until: due(self.cx.now, self.cx.close_after) }),
+            Kin::Open(_) => Some(Plan::Wait { until: due(self.cx.now, self.cx.close_after.max(A_MOMENT)) }),
             Kin::Closed(kin) if kin.is_empty() => None,
             Kin::Closed(_) if !self.cx.restore => Some(Plan::Rest(Why::RestoreOff)),
             Kin::Closed(kin) => {

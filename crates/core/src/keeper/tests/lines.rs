@@ -149,11 +149,60 @@ fn a_bare_life_that_vanished_leaves_nothing_to_be_found() {
 fn a_node_missing_from_a_list_is_neither_absent_nor_ended() {
     let mut line = line();
     sees(&mut line, live(U1, 10).label("a", "1"));
-    line.node_missing();
+    line.node_missing(20);
     assert_eq!((&line.sight, line.vanished, line.ends.len()), (&Sight::Missing, Some((U1, 10)), 0));
     line.node_absent(50, NOW);
-    line.node_missing();
+    line.node_missing(60);
     assert_eq!(line.sight, Sight::Absent { at: 50, looked: Some(NOW) });
+}
+
+#[test]
+fn a_list_older_than_what_is_known_says_nothing() {
+    let mut line = line();
+    sees(&mut line, live(U1, 10).label("a", "1"));
+    line.node_missing(9);
+    assert!(line.live().is_some());
+    assert_eq!(line.vanished, None);
+}
+
+#[test]
+fn a_life_that_was_missing_and_is_there_again_has_not_vanished() {
+    let mut line = line();
+    sees(&mut line, live(U1, 10).label("a", "1"));
+    line.node_missing(20);
+    sees(&mut line, live(U1, 30).label("a", "1"));
+    assert_eq!(line.vanished, None);
+}
+
+#[test]
+fn of_two_accounts_of_one_end_the_later_is_held() {
+    let mut line = line();
+    line.node_ended(end(U1, 20).label("a", "1"));
+    line.node_ended(end(U1, 25).label("a", "2"));
+    line.node_ended(end(U1, 22).label("a", "3"));
+    let held: Vec<_> = line.ends.iter().map(|end| (end.version, end.content.labels["a"].as_str())).collect();
+    assert_eq!(held, [(25, "2")]);
+}
+
+#[test]
+fn a_record_that_is_written_again_is_not_beyond_the_cap_any_more() {
+    let mut line = line();
+    line.record_seen(seen(1000, closed(U1, 20).label("a", "1")));
+    line.over_cap = true;
+    line.record_seen(seen(1001, giving(U2, 30).label("a", "1")));
+    assert!(!line.over_cap);
+}
+
+#[test]
+fn what_ended_after_a_record_was_due_for_collection_is_not_forgotten_with_it() {
+    let mut line = line();
+    line.record_seen(seen(1000, open(U1, 10)));
+    line.node_ended(end(U1, 20).label("a", "1"));
+    line.record_collected();
+    assert_eq!(uids(&line), [1]);
+    line.record_seen(seen(1001, closed(U1, 20).label("a", "1")));
+    line.record_collected();
+    assert_eq!(uids(&line), [0; 0]);
 }
 
 // When an end may be forgotten: the record is closed with it or later, or names a later incarnation whose

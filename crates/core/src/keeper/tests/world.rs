@@ -185,7 +185,7 @@ impl World {
             Some(node) => {
                 line.node_seen(view(node, Provider::Unread), &policy, now);
             }
-            None => line.node_missing(),
+            None => line.node_missing(self.version),
         }
         match (&self.record, &mut line.record) {
             (Some((version, record)), _) => {

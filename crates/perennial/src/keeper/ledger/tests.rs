@@ -22,7 +22,7 @@ impl Fixture {
         let mut fixture = Self { ledger: Ledger::default(), policy: Policy::default() };
         fixture.ledger.nodes_listing();
         fixture.ledger.records_listing();
-        fixture.ledger.nodes_listed();
+        fixture.ledger.nodes_listed(1);
         fixture.ledger.records_listed();
         fixture
     }
@@ -68,7 +68,7 @@ impl Fixture {
             panic!("not a record write: {plan:?}")
         };
         self.ledger.done(name);
-        self.ledger.record_read(name, Some(&record_object(&write.record, version)));
+        self.ledger.record_read(name, &record_object(&write.record, version));
         self.look(name);
     }
 }
@@ -142,7 +142,7 @@ fn a_node_that_a_list_lacks_has_to_be_read_before_anything_happens() {
     let (name, plan) = fleet.next().unwrap();
     fleet.write(&name, &plan, 20);
     fleet.ledger.nodes_listing();
-    fleet.ledger.nodes_listed();
+    fleet.ledger.nodes_listed(100);
     fleet.look(&name);
     assert_eq!(fleet.next().unwrap().1, Plan::ReadNode);
 }
@@ -167,7 +167,7 @@ fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
     assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 2, "both ends are held");
     // What a list lacks is taken from a direct read: nobody else will tell.
     fleet.ledger.nodes_listing();
-    fleet.ledger.nodes_listed();
+    fleet.ledger.nodes_listed(100);
     assert!(fleet.ledger.node_read(&name, object("a", 4, 50, None), "x", &policy, NOW));
 }
 
@@ -202,11 +202,37 @@ fn what_is_put_off_waits_for_its_timer() {
     fleet.apply("a", 1, 10, Some("blue"));
     let (name, _) = fleet.next().unwrap();
     fleet.ledger.done(&name);
-    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(5));
+    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(5), Urgency::Restore);
     fleet.look(&name);
     assert!(fleet.next().is_none());
     assert_eq!(fleet.ledger.next_timer(), Some(NOW + SignedDuration::from_secs(5)));
     assert_eq!(fleet.ledger.due(NOW + SignedDuration::from_secs(5)), [name]);
+}
+
+#[test]
+fn a_line_that_the_brake_put_off_restores_at_once() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(60), Urgency::Later);
+    fleet.delete("a", 1, 30, Some("blue"));
+    fleet.apply("a", 2, 31, None);
+    assert!(fleet.next().is_some(), "a return is more urgent than what was put off");
+}
+
+#[test]
+fn a_line_that_lagged_is_looked_at_when_it_caught_up() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    let Plan::Save(write) = &plan else { unreachable!() };
+    let ahead = Record { version: 15, ..*write.record.clone() };
+    fleet.ledger.done(&name);
+    fleet.ledger.record_read(&name, &record_object(&ahead, 20));
+    fleet.look(&name);
+    assert!(fleet.apply("a", 1, 16, Some("blue")).is_some(), "nothing but the version changed");
+    assert!(fleet.apply("a", 1, 17, Some("blue")).is_none());
 }
 
 #[test]
