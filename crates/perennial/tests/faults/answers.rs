@@ -64,7 +64,7 @@ async fn conflicts_are_decided_again() {
 
 #[tokio::test]
 async fn what_is_not_found_for_a_moment_is_looked_for_again() {
-    a_life_under(Bend::Refuse(404), 2, &[Call::RecordWrite, Call::NodePatch, Call::NodeRead]).await;
+    a_life_under(Bend::Refuse(404), 2, &ALL).await;
 }
 
 #[tokio::test]

@@ -231,6 +231,7 @@ impl Call {
             (&Method::GET, _, false) if has("limit=1&") || query.ends_with("limit=1") => Self::Head,
             (&Method::GET, true, false) if has("resourceVersionMatch=Exact") => Self::NodePast,
             (&Method::GET, true, false) if has("fieldSelector=") => Self::NodeRead,
+            (&Method::GET, false, false) if has("fieldSelector=") => Self::RecordRead,
             (&Method::GET, false, false) if has("labelSelector=") => Self::ClosedRecords,
             (&Method::GET, nodes, false) if has("watch=true") && !has("sendInitialEvents=true") => {
                 if nodes {
