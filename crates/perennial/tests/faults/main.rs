@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod answers;
+#[path = "../keeper/audit.rs"]
 mod audit;
 mod fleet;
 mod history;

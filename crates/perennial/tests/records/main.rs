@@ -7,6 +7,7 @@
     reason = "what a test cannot go on without fails it; gauges are whole"
 )]
 
+#[path = "../keeper/audit.rs"]
 mod audit;
 mod brake;
 mod broken;
