@@ -123,7 +123,10 @@ async fn run_until_killed() {
 async fn nothing_is_left_after(signal: Signal) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let report = folder.path().join("report");
-    let mut owner = Command::new(env::current_exe()?)
+    // A shell that starts jobs in the background has them ignore SIGINT, and so would the owner, unless told.
+    let mut owner = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(env::current_exe()?)
         .args(["--exact", "run_until_killed", "--ignored"])
         .env("REPORT_TO", &report)
         .stdout(Stdio::null())
