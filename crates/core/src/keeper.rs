@@ -17,14 +17,14 @@
 //! | live U without its mark | none or open(U), older ends held | `Give` giving(U) with the older ends alone |
 //! | absent | open(U) or giving(U) | end held: [`Plan::Close`], after some seconds or when awaited; not held: read directly, `Prove`, `Close` |
 //! | absent | none or closed(U1), a newer end held | `Close` with it, merged where it bore no mark |
-//! | terminating | open(U), giving(U) with the mark, or none | `Save`; in any other state `Rest` until its end |
+//! | terminating | open(U), giving(U) with the mark, or none | `Save`; in any other state `Rest` until its end, but an end before it is looked for at once (`Prove`) |
 //! | has waiting keys | any | they stay in `waiting` until identity matches: `Patch`; another machine: dropped, told |
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
 //! | absent; somebody else removed the record | none | ends are dropped, `Rest` |
 //! | any | of a newer schema | `Rest`: never written, never given |
-//! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; otherwise `Rest` |
+//! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
 mod decide;

@@ -65,6 +65,10 @@ impl Api {
         &self.records
     }
 
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     pub(crate) fn installation(&self) -> &str {
         &self.installation
     }

@@ -130,7 +130,8 @@ async fn reserve(api: &Api, limit: usize, now: Timestamp) -> Result<usize, ApiEr
             error!(
                 limit,
                 "the brake is on: nothing more is erased or shrunk until somebody confirms with \
-                 `kubectl annotate configmap {NAME} {CONFIRM}=yes`"
+                 `kubectl -n {} annotate configmap {NAME} {CONFIRM}=yes`",
+                api.namespace()
             );
         }
         if was_engaged && !after.engaged {
