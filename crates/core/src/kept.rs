@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 pub type Pairs = BTreeMap<String, String>;
 
 /// What a Node object bears, whole: the raw material that a policy's rule filters into [`Kept`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Content {
     /// `metadata.labels`.
     pub labels: Pairs,
@@ -22,7 +22,7 @@ pub struct Content {
 }
 
 /// The part of a node that the policy keeps.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kept {
     /// Kept labels.
@@ -40,7 +40,7 @@ pub struct Kept {
 }
 
 /// A node taint. Key and effect together identify it, as they do for the API server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Taint {
     /// The taint's key.
@@ -88,6 +88,12 @@ impl Digest {
         let mut short = [0; 16];
         short.copy_from_slice(&full[..16]);
         Self(short)
+    }
+
+    /// A number made of it, to hash with.
+    #[must_use]
+    pub(crate) fn number(self) -> u64 {
+        self.0.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     /// Reads back what [`std::fmt::Display`] wrote.

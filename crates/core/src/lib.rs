@@ -6,4 +6,5 @@
 pub mod keeper;
 pub mod kept;
 pub mod policy;
+pub mod ranks;
 pub mod record;

@@ -48,7 +48,7 @@ pub const PREVIOUS: usize = 5;
 pub type Version = u64;
 
 /// Where a record stands in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The incarnation lives; the record follows it and may lag.
@@ -78,7 +78,7 @@ impl State {
 }
 
 /// One life of a Node object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Incarnation {
     /// `metadata.uid`.
@@ -89,7 +89,7 @@ pub struct Incarnation {
 }
 
 /// A privileged label that waits until the machine's identity is known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Waiting {
     /// The label's value.
@@ -103,7 +103,7 @@ pub struct Waiting {
 pub type WaitingKeys = BTreeMap<String, Waiting>;
 
 /// An earlier kept state, for undo.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Previous {
     /// Whose it was.
@@ -115,7 +115,7 @@ pub struct Previous {
 }
 
 /// An end that could not be proved: history was gone before anybody looked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Unproved {
     /// Whose end is in doubt.
@@ -125,7 +125,7 @@ pub struct Unproved {
 }
 
 /// What is remembered of one node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Record {
     /// The schema version, [`SCHEMA`].

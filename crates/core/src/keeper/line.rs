@@ -17,7 +17,7 @@ use crate::record::{Record, State, Summary, Version};
 const YOUTH: SignedDuration = SignedDuration::from_hours(1);
 
 /// One node name in the ledger.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Line {
     /// What is known of the node now.
     pub sight: Sight,
@@ -40,7 +40,7 @@ pub struct Line {
 }
 
 /// What is known of a Node now.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sight {
     /// The first list is not complete.
     #[default]
@@ -59,7 +59,7 @@ pub enum Sight {
 }
 
 /// A living incarnation, as last seen.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Live {
     /// `metadata.uid`.
     pub uid: Uuid,
@@ -86,7 +86,7 @@ pub struct Live {
 }
 
 /// What is known of a node's `spec.providerID`, which a metadata watch does not carry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// Not read yet.
     #[default]
@@ -107,7 +107,7 @@ impl Provider {
 }
 
 /// The last version of an incarnation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct End {
     /// Whose end.
     pub uid: Uuid,
@@ -126,7 +126,7 @@ pub struct End {
 }
 
 /// What is known of a record.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RecordSight {
     /// The first list of records is not complete.
     #[default]
@@ -138,7 +138,7 @@ pub enum RecordSight {
 }
 
 /// A record as last seen.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// The ConfigMap's uid.
     pub uid: Uuid,
@@ -151,7 +151,7 @@ pub struct Seen {
 }
 
 /// What is known of a record's content.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// Metadata alone.
     Summary(Summary),
@@ -203,7 +203,7 @@ impl Seen {
 }
 
 /// The record of the same machine under another name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kin {
     /// Its node is gone but its end is not recorded yet. This is the version it was recorded at.
     Open(Version),

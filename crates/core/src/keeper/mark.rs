@@ -14,7 +14,7 @@ pub const FORGET: &str = "perennial.dev/forget";
 const FULL: &str = ",privileged";
 
 /// Whether an incarnation got its own back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mark {
     /// It did not, or the mark is another incarnation's.
     #[default]
@@ -55,7 +55,7 @@ impl Mark {
 }
 
 /// What a person asked for by annotation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hand {
     /// `perennial.dev/pause`: yes, no, or nothing said.
     pub pause: Option<bool>,

@@ -5,10 +5,11 @@ use uuid::Uuid;
 
 use super::mark::Mark;
 use crate::kept::{Pairs, Taint};
+use crate::ranks::Turn;
 use crate::record::{Record, Version};
 
 /// One step for one node. After it was taken, the line is decided again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
     /// Nothing to do until something changes.
     Rest(Why),
@@ -45,7 +46,7 @@ pub enum Plan {
 }
 
 /// A record to write over the one that was seen, or in place of none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
     /// What to write.
     pub record: Box<Record>,
@@ -58,7 +59,7 @@ pub struct Write {
 }
 
 /// What a person should hear about a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Notice {
     /// The end could not be proved: what is recorded is given, and may be older than the last state.
     Unproved,
@@ -84,7 +85,7 @@ impl Notice {
 }
 
 /// What to add to a Node, exactly if it is still the version that was decided on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Patch {
     /// The incarnation.
     pub uid: Uuid,
@@ -105,7 +106,7 @@ pub struct Patch {
 }
 
 /// Why a record is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Erasure {
     /// The node was away for longer than the retention.
     Expired,
@@ -137,7 +138,7 @@ impl Erasure {
 }
 
 /// Why there is nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// Node and record agree.
     Agreed,
@@ -202,6 +203,18 @@ impl Why {
 }
 
 impl Plan {
+    /// Whose turn it is: what rests on an end that nobody here saw leaves room for one who did.
+    #[must_use]
+    pub fn turn(&self) -> Turn {
+        match self {
+            Self::Prove { .. } => Turn::Witness,
+            Self::Close(write) | Self::Give(write) if write.notice == Some(Notice::Unproved) => {
+                Turn::Everyone
+            }
+            _ => Turn::Anyone,
+        }
+    }
+
     /// The plan's name, as metrics and logs spell it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {

@@ -20,7 +20,7 @@ const SINCE: &str = "perennial.dev/since";
 const FLAGS: &str = "perennial.dev/flags";
 
 /// What a replica knows of a record from its metadata alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Summary {
     /// See [`Record::state`].
     pub state: State,
