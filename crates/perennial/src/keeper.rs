@@ -11,10 +11,8 @@
 
 mod api;
 mod apply;
-mod backoff;
 mod brake;
 mod check;
-mod error;
 mod events;
 mod ledger;
 mod metrics;
@@ -22,7 +20,6 @@ mod object;
 mod outcomes;
 mod prove;
 mod report;
-mod stream;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,6 +37,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use crate::admin::ReadyHandle;
+use crate::cluster::{Cluster, Event, Target, follow};
 use crate::config::KeeperConfig;
 use api::Api;
 use apply::{Apply, Outcome};
@@ -49,9 +47,8 @@ use events::teller;
 use ledger::{Ledger, Looked, Name};
 use object::{NodeObject, RecordObject};
 use report::Report;
-use stream::{Event, Target, follow};
 
-pub use metrics::{Kind, Metrics};
+pub use metrics::Metrics;
 
 /// How many events may wait to be folded.
 const WAITING: usize = 1024;
@@ -68,18 +65,18 @@ pub enum Error {
 
 /// Keeps until `stop`: then it finishes what is under way, records the ends it holds, and returns.
 pub async fn run(
-    client: kube::Client,
+    cluster: Cluster,
     config: KeeperConfig,
     metrics: Arc<Metrics>,
     ready: ReadyHandle,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let api = Api::new(client, metrics.clone(), &config.namespace, &config.installation);
+    let api = Api::new(cluster, &config.namespace, &config.installation);
     let (teller, post) = teller(api.clone(), metrics.clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
     let report = Report { metrics: metrics.clone(), teller };
     let policy = config.policy.borrow().clone();
-    let streams = Streams::start(&api, &policy, &metrics);
+    let streams = Streams::start(&api, &policy);
     let mut keeper = Keeper {
         config,
         policy,
@@ -110,13 +107,13 @@ struct Streams {
 }
 
 impl Streams {
-    fn start(api: &Api, policy: &Policy, metrics: &Arc<Metrics>) -> Self {
+    fn start(api: &Api, policy: &Policy) -> Self {
         let (to_nodes, nodes) = channel(WAITING);
         let (to_records, records) = channel(WAITING);
         let target = Target { what: "nodes", resource: api.nodes().clone(), whole: policy.needs_spec() };
-        let following_nodes = tokio::spawn(follow(api.clone(), target, to_nodes, metrics.clone()));
+        let following_nodes = tokio::spawn(follow(api.cluster().clone(), target, to_nodes));
         let target = Target { what: "records", resource: api.records().clone(), whole: false };
-        let following_records = tokio::spawn(follow(api.clone(), target, to_records, metrics.clone()));
+        let following_records = tokio::spawn(follow(api.cluster().clone(), target, to_records));
         let following = [following_nodes, following_records].map(AbortOnDropHandle::new);
         Self { nodes, records, _following: following }
     }
@@ -287,7 +284,7 @@ impl Keeper {
         self.ledger.reset();
         self.head = 0;
         self.relisted();
-        self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
+        self.streams = Streams::start(&self.api, &self.policy);
     }
 
     /// Lists everything anew under another policy. What the ledger holds stays: ends that no record has yet
@@ -297,14 +294,14 @@ impl Keeper {
         self.policy = policy;
         self.ledger.judge_anew();
         self.relisted();
-        self.streams = Streams::start(&self.api, &self.policy, &self.metrics);
+        self.streams = Streams::start(&self.api, &self.policy);
     }
 
     /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
     fn sync(&mut self) {
         if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
             self.ledger.index_machines(self.policy.finds_by_machine());
-            self.checks.spawn(check::head(self.api.clone(), self.metrics.clone()));
+            self.checks.spawn(check::head(self.api.clone()));
         }
     }
 
@@ -317,7 +314,7 @@ impl Keeper {
     /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
     fn resync(&mut self) {
         if self.synced && self.checks.is_empty() {
-            self.checks.spawn(check::head(self.api.clone(), self.metrics.clone()));
+            self.checks.spawn(check::head(self.api.clone()));
         }
     }
 
@@ -331,7 +328,7 @@ impl Keeper {
                     let counts = self.ledger.counts();
                     debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
                 } else {
-                    self.checks.spawn(check::closed(self.api.clone(), self.metrics.clone(), None));
+                    self.checks.spawn(check::closed(self.api.clone(), None));
                 }
             }
             Ok(Checked::Closed(page)) => {
@@ -343,14 +340,14 @@ impl Keeper {
                 match page.metadata.next.filter(|next| !next.is_empty()) {
                     None => self.in_step(),
                     next => {
-                        self.checks.spawn(check::closed(self.api.clone(), self.metrics.clone(), next));
+                        self.checks.spawn(check::closed(self.api.clone(), next));
                     }
                 }
             }
             Ok(Checked::ClosedLater) => self.in_step(),
             Err(error) => {
                 tracing::error!(%error, "a check panicked: it is made again");
-                self.metrics.error("panic");
+                self.api.cluster().metrics().error("panic");
             }
         }
     }

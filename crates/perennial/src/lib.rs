@@ -13,6 +13,7 @@
 pub mod admin;
 pub mod args;
 pub mod client;
+pub mod cluster;
 pub mod config;
 pub mod keeper;
 pub mod log;

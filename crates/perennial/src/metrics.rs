@@ -4,10 +4,17 @@
 //! [`section`], which gives every name the prefix `perennial_`. Only the process's own metrics bear no
 //! prefix: `process_*` are the names that every dashboard and alert already knows.
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 mod process;
+
+/// One label whose values are fixed at compile time, so that their number is bounded.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Kind {
+    pub(crate) kind: &'static str,
+}
 
 /// A registry with what every part of the process shares.
 #[must_use]

@@ -10,6 +10,7 @@ use tracing::{error, info};
 use crate::admin::{self, Readiness, Server};
 use crate::args::{Args, Command};
 use crate::client;
+use crate::cluster::{self, Cluster};
 use crate::config::{self, Config, PolicyMetrics, Surroundings};
 use crate::shutdown::{self, Ended};
 use crate::{keeper, log, metrics};
@@ -82,6 +83,7 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let mut registry = metrics::registry();
     let section = metrics::section(&mut registry);
     let policy_metrics = PolicyMetrics::register(section);
+    let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
     let keeper_metrics = Arc::new(keeper::Metrics::register(section));
     let readiness = Readiness::default();
     let ready = readiness.handle("keeper");
@@ -99,7 +101,7 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let follow = policy.follow(policy_metrics, CancellationToken::new());
     let _policy = AbortOnDropHandle::new(tokio::spawn(follow));
 
-    let work = keeper::run(client, keeper, keeper_metrics, ready, stop.clone());
+    let work = keeper::run(cluster, keeper, keeper_metrics, ready, stop.clone());
     match shutdown::until_ended(work, stop, signals).await {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),

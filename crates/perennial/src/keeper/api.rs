@@ -1,12 +1,6 @@
 //! Every call the keeper makes, each with its precondition and its deadline.
 
-use std::time::{Duration, Instant};
-
-use http::Request;
-use http::header::RETRY_AFTER;
 use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
-use kube::client::Body;
-use kube::core::Status;
 use kube::core::request::Request as Resource;
 use perennial_core::keeper::{Patch, Seen};
 use perennial_core::record::{DATA_KEY, Record, Version, record_name};
@@ -14,22 +8,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::error::ApiError;
-use super::metrics::Metrics;
-use super::object::{List, NodeObject, RecordObject};
+use super::object::{NodeObject, RecordObject};
+use crate::cluster::{ApiError, Cluster, List, PAGE};
 
-/// How long one ordinary call may take.
-const DEADLINE: Duration = Duration::from_secs(30);
-/// Page size of lists that are read in pages.
-const PAGE: u32 = 500;
 /// The label that carries a record's state.
 pub(crate) const STATE_LABEL: &str = "perennial.dev/state";
 
 /// The API server, as the keeper uses it.
 #[derive(Clone)]
 pub(crate) struct Api {
-    client: kube::Client,
-    metrics: std::sync::Arc<Metrics>,
+    cluster: Cluster,
     namespace: String,
     installation: String,
     nodes: Resource,
@@ -37,15 +25,9 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(
-        client: kube::Client,
-        metrics: std::sync::Arc<Metrics>,
-        namespace: &str,
-        installation: &str,
-    ) -> Self {
+    pub(crate) fn new(cluster: Cluster, namespace: &str, installation: &str) -> Self {
         Self {
-            client,
-            metrics,
+            cluster,
             namespace: namespace.to_owned(),
             installation: installation.to_owned(),
             nodes: Resource::new("/api/v1/nodes"),
@@ -53,8 +35,8 @@ impl Api {
         }
     }
 
-    pub(crate) fn client(&self) -> &kube::Client {
-        &self.client
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     pub(crate) fn nodes(&self) -> &Resource {
@@ -73,43 +55,9 @@ impl Api {
         &self.installation
     }
 
-    async fn call<T: DeserializeOwned>(
-        &self,
-        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T, ApiError> {
-        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let started = Instant::now();
-        let answer = tokio::time::timeout(DEADLINE, self.ask(request)).await;
-        self.metrics.requests.observe(started.elapsed().as_secs_f64());
-        answer.unwrap_or(Err(ApiError::Timeout))
-    }
-
-    /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it
-    /// in the header alone.
-    async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
-        let response = self.client.send(request.map(Body::from)).await?;
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect_bytes().await?;
-        if parts.status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
-        }
-        let status: Status = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(&bytes).trim(), ""));
-        let status = status.with_code(parts.status.as_u16());
-        let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(ApiError::from_status(status, wait.map(Duration::from_secs)))
-    }
-
-    /// The version that a consistent list of one object bears: where history stands now.
-    pub(crate) async fn head(&self, resource: &Resource) -> Result<Version, ApiError> {
-        let list: List<serde::de::IgnoredAny> =
-            self.call(resource.list_metadata(&ListParams::default().limit(1))).await?;
-        Ok(list.metadata.resource_version)
-    }
-
     /// Reads a Node by name, consistently: the Node, or the version at which there was none.
     pub(crate) async fn read_node(&self, name: &str) -> Result<Result<NodeObject, Version>, ApiError> {
-        let list: List<NodeObject> = self.call(self.nodes.list(&by_name(name))).await?;
+        let list: List<NodeObject> = self.cluster.call(self.nodes.list(&by_name(name))).await?;
         let version = list.metadata.resource_version;
         Ok(list.items.into_iter().find(|node| node.metadata.name == name).ok_or(version))
     }
@@ -127,7 +75,7 @@ impl Api {
             ..by_name(name)
         };
         let request = if whole { self.nodes.list(&params) } else { self.nodes.list_metadata(&params) };
-        let list: List<NodeObject> = self.call(request).await?;
+        let list: List<NodeObject> = self.cluster.call(request).await?;
         Ok(list.items.into_iter().find(|node| node.metadata.name == name))
     }
 
@@ -152,13 +100,13 @@ impl Api {
             body["spec"]["taints"] = json!(self.taints_with(name, patch).await?);
         }
         let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
-        self.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await
+        self.cluster.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await
     }
 
     /// The node's taints as they are, to the letter, with those to add. A merge patch replaces the list, so
     /// what others put there (and when) has to be in it; the patch's version makes that exact.
     async fn taints_with(&self, name: &str, patch: &Patch) -> Result<Vec<Value>, ApiError> {
-        let list: List<Value> = self.call(self.nodes.list(&by_name(name))).await?;
+        let list: List<Value> = self.cluster.call(self.nodes.list(&by_name(name))).await?;
         let node = list.items.into_iter().next().ok_or(ApiError::NotFound)?;
         if node["metadata"]["resourceVersion"] != json!(patch.version.to_string()) {
             return Err(ApiError::Conflict("the node changed".to_owned()));
@@ -179,7 +127,7 @@ impl Api {
             return Ok(Ok(object));
         }
         // A 404 does not say as of when, and a watch may know better: a list does say.
-        let list: List<RecordObject> = self.call(self.records.list(&by_name(&name))).await?;
+        let list: List<RecordObject> = self.cluster.call(self.records.list(&by_name(&name))).await?;
         let version = list.metadata.resource_version;
         Ok(list.items.into_iter().find(|object| object.metadata.name == name).ok_or(version))
     }
@@ -189,7 +137,7 @@ impl Api {
         &self,
         name: &str,
     ) -> Result<Option<T>, ApiError> {
-        match self.call(self.records.get(name, &kube::api::GetParams::default())).await {
+        match self.cluster.call(self.records.get(name, &kube::api::GetParams::default())).await {
             Ok(object) => Ok(Some(object)),
             Err(ApiError::NotFound) => Ok(None),
             Err(error) => Err(error),
@@ -238,7 +186,7 @@ impl Api {
         } else {
             self.records.create(&params, bytes)
         };
-        self.call(request).await
+        self.cluster.call(request).await
     }
 
     /// Removes a record, if it is still the one that was seen.
@@ -248,7 +196,8 @@ impl Api {
             resource_version: Some(seen.version.to_string()),
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        let _: serde::de::IgnoredAny = self.call(self.records.delete(&record_name(node), &params)).await?;
+        let _: serde::de::IgnoredAny =
+            self.cluster.call(self.records.delete(&record_name(node), &params)).await?;
         Ok(())
     }
 
@@ -260,25 +209,15 @@ impl Api {
             continue_token: next,
             ..ListParams::default()
         };
-        self.call(self.records.list(&params)).await
-    }
-
-    /// One page of a consistent list.
-    pub(crate) async fn page<T: DeserializeOwned>(
-        &self,
-        resource: &Resource,
-        whole: bool,
-        next: Option<String>,
-    ) -> Result<List<T>, ApiError> {
-        let params = ListParams { limit: Some(PAGE), continue_token: next, ..ListParams::default() };
-        self.call(if whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+        self.cluster.call(self.records.list(&params)).await
     }
 
     /// Posts an Event about a Node.
     pub(crate) async fn post_event(&self, event: &Value) -> Result<(), ApiError> {
         let events = Resource::new("/api/v1/namespaces/default/events");
         let bytes = event.to_string().into_bytes();
-        let _: serde::de::IgnoredAny = self.call(events.create(&PostParams::default(), bytes)).await?;
+        let _: serde::de::IgnoredAny =
+            self.cluster.call(events.create(&PostParams::default(), bytes)).await?;
         Ok(())
     }
 }

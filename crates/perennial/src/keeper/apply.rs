@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::api::Api;
 use super::brake::Brake;
-use super::error::ApiError;
 use super::ledger::Name;
 use super::object::{NodeObject, RecordObject};
 use super::prove::prove;
+use crate::cluster::ApiError;
 
 /// What came of a plan. Whatever was read or written is folded into the line, which is then decided again.
 #[derive(Debug)]

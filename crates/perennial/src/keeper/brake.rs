@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tracing::{error, info};
 
 use super::api::Api;
-use super::error::ApiError;
+use crate::cluster::ApiError;
 
 /// The ConfigMap that keeps the count.
 pub(crate) const NAME: &str = "perennial-brake";

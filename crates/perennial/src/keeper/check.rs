@@ -2,15 +2,12 @@
 //! the closed records. It is read in a task of its own, since an API server that does not answer must hold up
 //! neither the folding of events nor a shutdown.
 
-use std::sync::Arc;
-
 use perennial_core::record::Version;
 use tracing::debug;
 
 use super::api::Api;
-use super::backoff::backoff;
-use super::metrics::Metrics;
-use super::object::{List, RecordObject};
+use super::object::RecordObject;
+use crate::cluster::{List, backoff};
 
 /// What was read.
 #[derive(Debug)]
@@ -24,14 +21,14 @@ pub(crate) enum Checked {
 }
 
 /// Asks where history stands, until somebody answers.
-pub(crate) async fn head(api: Api, metrics: Arc<Metrics>) -> Checked {
+pub(crate) async fn head(api: Api) -> Checked {
     let mut failures = 0;
     loop {
-        match api.head(api.nodes()).await {
+        match api.cluster().head(api.nodes()).await {
             Ok(head) => return Checked::Head(head),
             Err(error) => {
                 failures += 1;
-                metrics.error(error.kind());
+                api.cluster().metrics().error(error.kind());
                 debug!(%error, "cannot compare histories, trying again");
                 tokio::time::sleep(backoff(failures)).await;
             }
@@ -40,11 +37,11 @@ pub(crate) async fn head(api: Api, metrics: Arc<Metrics>) -> Checked {
 }
 
 /// Fetches closed records: they are what restores are made of, so their contents are kept at hand.
-pub(crate) async fn closed(api: Api, metrics: Arc<Metrics>, next: Option<String>) -> Checked {
+pub(crate) async fn closed(api: Api, next: Option<String>) -> Checked {
     match api.closed_records(next).await {
         Ok(page) => Checked::Closed(page),
         Err(error) => {
-            metrics.error(error.kind());
+            api.cluster().metrics().error(error.kind());
             debug!(%error, "cannot fetch the closed records: they are read one by one");
             Checked::ClosedLater
         }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::api::Api;
 use super::ledger::Name;
 use super::metrics::Metrics;
+use crate::cluster::ApiError;
 
 /// How many may wait. More are dropped and counted.
 const WAITING: usize = 256;
@@ -58,9 +59,10 @@ async fn post(mut from: Receiver<Told>, api: Api, metrics: Arc<Metrics>) {
         pace.tick().await;
         if let Err(error) = api.post_event(&event(&told, Timestamp::now())).await {
             metrics.events_dropped.inc();
-            metrics.error(error.kind());
-            if matches!(error, super::error::ApiError::Forbidden(_)) {
-                metrics.forbidden.tell(&error);
+            let calls = api.cluster().metrics();
+            calls.error(error.kind());
+            if matches!(error, ApiError::Forbidden(_)) {
+                calls.forbidden.tell(&error);
             }
             debug!(node = %told.node, uid = told.uid.map(display), %error, "cannot post an event");
         }

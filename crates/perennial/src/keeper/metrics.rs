@@ -1,23 +1,12 @@
 //! What the keeper measures of itself.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use tracing::error;
 
-use super::error::ApiError;
-
-/// One label whose values are fixed at compile time, so that their number is bounded.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct Kind {
-    kind: &'static str,
-}
+use crate::metrics::Kind;
 
 /// The keeper's metrics.
 #[derive(Debug)]
@@ -36,17 +25,13 @@ pub struct Metrics {
     pub(crate) labels_restored: Counter,
     erases: Family<Kind, Counter>,
     skips: Family<Kind, Counter>,
-    errors: Family<Kind, Counter>,
     notices: Family<Kind, Counter>,
     proofs: Family<Kind, Counter>,
     pub(crate) churn: Counter,
     pub(crate) refused: Counter,
-    pub(crate) relists: Counter,
     pub(crate) histories: Counter,
     pub(crate) events_dropped: Counter,
     pub(crate) restore_seconds: Histogram,
-    pub(crate) requests: Histogram,
-    pub(crate) forbidden: Forbidden,
 }
 
 impl Metrics {
@@ -68,17 +53,13 @@ impl Metrics {
             labels_restored: Counter::default(),
             erases: Family::default(),
             skips: Family::default(),
-            errors: Family::default(),
             notices: Family::default(),
             proofs: Family::default(),
             churn: Counter::default(),
             refused: Counter::default(),
-            relists: Counter::default(),
             histories: Counter::default(),
             events_dropped: Counter::default(),
             restore_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 16)),
-            requests: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
-            forbidden: Forbidden::default(),
         };
         metrics.name(registry);
         metrics
@@ -104,7 +85,6 @@ impl Metrics {
             ("saves", "Records written, by transition", &self.saves),
             ("erases", "Records removed, by reason", &self.erases),
             ("skips", "Decisions to leave a node as it is though it is not settled, by reason", &self.skips),
-            ("errors", "Failed calls to the API server, by kind", &self.errors),
             ("notices", "What a person should look at, by reason", &self.notices),
             ("proofs", "Ends looked up in etcd's history, by outcome", &self.proofs),
         ];
@@ -120,7 +100,6 @@ impl Metrics {
                 &self.churn,
             ),
             ("records_refused", "Records that would not fit into a ConfigMap", &self.refused),
-            ("relists", "Lists that were needed because the watch's history was gone", &self.relists),
             ("histories", "Times that versions ran backwards", &self.histories),
             (
                 "events_dropped",
@@ -133,11 +112,6 @@ impl Metrics {
         }
         let help = "Seconds from a node's creation to its restore";
         registry.register("restore_seconds", help, self.restore_seconds.clone());
-        registry.register(
-            "request_seconds",
-            "Seconds that calls to the API server took",
-            self.requests.clone(),
-        );
     }
 
     pub(crate) fn save(&self, transition: &'static str) {
@@ -152,38 +126,11 @@ impl Metrics {
         self.skips.get_or_create(&Kind { kind: why }).inc();
     }
 
-    pub(crate) fn error(&self, kind: &'static str) {
-        self.errors.get_or_create(&Kind { kind }).inc();
-    }
-
     pub(crate) fn notice(&self, reason: &'static str) {
         self.notices.get_or_create(&Kind { kind: reason }).inc();
     }
 
     pub(crate) fn proof(&self, outcome: &'static str) {
         self.proofs.get_or_create(&Kind { kind: outcome }).inc();
-    }
-}
-
-/// Permissions that are missing, each told once.
-#[derive(Debug, Default)]
-pub(crate) struct Forbidden {
-    told: Mutex<BTreeSet<String>>,
-}
-
-impl Forbidden {
-    /// Logs a 403, unless the same permission was missing before. The API server's words name the verb and
-    /// the resource to grant.
-    pub(crate) fn tell(&self, refusal: &ApiError) {
-        let words = refusal.to_string();
-        // `nodes "a" is forbidden: User "u" cannot patch resource "nodes" …`: the part that is the same for all.
-        let permission = words.split_once(" cannot ").map_or(words.as_str(), |(_, rest)| rest).to_owned();
-        let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if told.len() < 100 && told.insert(permission) {
-            error!(
-                error = words,
-                "a permission is missing: grant it to perennial's account (retried slowly)"
-            );
-        }
     }
 }

@@ -8,30 +8,8 @@ use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, ParseError, Record, Summary, Version, record_node};
 use serde::Deserialize;
-use uuid::Uuid;
 
-/// Metadata of any object. Absent and null are the same to the API server.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Meta {
-    pub(crate) name: String,
-    pub(crate) uid: Uuid,
-    #[serde(deserialize_with = "version")]
-    pub(crate) resource_version: Version,
-    #[serde(default)]
-    pub(crate) creation_timestamp: Option<Timestamp>,
-    #[serde(default)]
-    pub(crate) deletion_timestamp: Option<Timestamp>,
-    #[serde(default)]
-    pub(crate) labels: Option<Pairs>,
-    #[serde(default)]
-    pub(crate) annotations: Option<Pairs>,
-}
-
-fn version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
-    let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-    text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is not a resource version")))
-}
+use crate::cluster::{Followed, Meta};
 
 /// A Node, whole or by its metadata alone.
 #[derive(Clone, Debug, Deserialize)]
@@ -57,6 +35,12 @@ struct NodeTaint {
     effect: String,
     #[serde(default)]
     value: Option<String>,
+}
+
+impl Followed for NodeObject {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 impl NodeObject {
@@ -162,6 +146,12 @@ pub(crate) struct RecordObject {
     pub(crate) binary_data: Option<Pairs>,
 }
 
+impl Followed for RecordObject {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
 impl RecordObject {
     /// The node whose record this is; `None` for any other ConfigMap.
     pub(crate) fn node(&self) -> Option<&str> {
@@ -200,43 +190,5 @@ impl RecordObject {
 
     fn seen(&self, body: Body) -> Seen {
         Seen { uid: self.metadata.uid, version: self.metadata.resource_version, foreign: false, body }
-    }
-}
-
-/// A list of objects, with the version at which it was true.
-#[derive(Debug, Deserialize)]
-#[serde(bound = "T: Deserialize<'de>")]
-pub(crate) struct List<T> {
-    pub(crate) metadata: ListMeta,
-    #[serde(default = "Vec::new", deserialize_with = "null_as_none")]
-    pub(crate) items: Vec<T>,
-}
-
-/// An empty list of metadata has `"items": null`.
-fn null_as_none<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
-/// Metadata of a list.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ListMeta {
-    #[serde(deserialize_with = "version")]
-    pub(crate) resource_version: Version,
-    #[serde(rename = "continue", default)]
-    pub(crate) next: Option<String>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_without_items_is_empty_however_the_server_says_so() {
-        for items in [r#","items":null"#, r#","items":[]"#, ""] {
-            let text = format!(r#"{{"metadata":{{"resourceVersion":"7"}}{items}}}"#);
-            let list: List<NodeObject> = serde_json::from_str(&text).unwrap();
-            assert!(list.items.is_empty(), "{text}");
-        }
     }
 }

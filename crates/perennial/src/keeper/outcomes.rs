@@ -7,9 +7,8 @@ use tracing::{debug, error, info, warn};
 
 use super::Keeper;
 use super::apply::{Doubt, Outcome};
-use super::backoff::backoff;
-use super::error::ApiError;
 use super::ledger::{Entry, Name, Urgency};
+use crate::cluster::{ApiError, backoff};
 
 /// However long somebody asks to wait: a proxy's hour is not ours.
 const LONGEST: SignedDuration = SignedDuration::from_mins(1);
@@ -27,7 +26,7 @@ impl Keeper {
                 // A bug to see. It must not take the other lines along, nor leave this one busy for ever.
                 let uid = self.uid(&name);
                 error!(node = %name, uid, %error, "work panicked: it is tried again slowly");
-                self.metrics.error("panic");
+                self.api.cluster().metrics().error("panic");
                 self.ledger.done(&name);
                 self.ledger.put_off(&name, Timestamp::now() + self.slowly(), Urgency::Restore);
                 self.look(&name);
@@ -41,7 +40,7 @@ impl Keeper {
         self.ledger.done(name);
         match outcome {
             Outcome::Overtaken(read) => {
-                self.metrics.error("conflict");
+                self.api.cluster().metrics().error("conflict");
                 let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
                 self.ledger.overtaken(name, now + self.backoff(failures));
                 self.take(name, *read, now);
@@ -118,7 +117,7 @@ impl Keeper {
 
     /// Puts a line off after a failure, and has whatever is in doubt read again.
     fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
-        self.metrics.error(error.kind());
+        self.api.cluster().metrics().error(error.kind());
         let slowly = self.slowly();
         let uid = self.uid(name);
         let entry = self.ledger.entry_mut(name);
@@ -132,7 +131,7 @@ impl Keeper {
         }
         let wait = match error {
             ApiError::Forbidden(_) => {
-                self.metrics.forbidden.tell(error);
+                self.api.cluster().metrics().forbidden.tell(error);
                 // An API server that is just starting refuses what it grants a moment later.
                 if failures < AT_FIRST { self.backoff(failures).min(slowly) } else { slowly }
             }

@@ -7,7 +7,7 @@ use perennial_core::record::Version;
 use uuid::Uuid;
 
 use super::api::Api;
-use super::error::ApiError;
+use crate::cluster::ApiError;
 
 /// Proves the end of `uid`, which lived at `from` and was gone at `to`; `None` if history does not tell.
 pub(crate) async fn prove(

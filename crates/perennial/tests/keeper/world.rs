@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use perennial::admin::Readiness;
+use perennial::cluster::{self, Cluster};
 use perennial::config::Connect;
 use perennial::keeper::{self, Metrics};
 use perennial::{KeeperConfig, client, metrics};
@@ -181,10 +182,13 @@ impl World {
 
     fn run(&self, config: KeeperConfig) -> Running {
         let mut registry = metrics::registry();
-        let measured = Arc::new(Metrics::register(metrics::section(&mut registry)));
+        let section = metrics::section(&mut registry);
+        let calls = Arc::new(cluster::Metrics::register(section));
+        let measured = Arc::new(Metrics::register(section));
+        let cluster = Cluster::new(self.account.clone(), calls);
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let ready = readiness.handle("keeper");
-        let work = tokio::spawn(keeper::run(self.account.clone(), config, measured, ready, stop.clone()));
+        let work = tokio::spawn(keeper::run(cluster, config, measured, ready, stop.clone()));
         Running { work, stop, readiness, registry }
     }
 

@@ -9,7 +9,6 @@
 //! ```
 //! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
@@ -21,11 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tracing::{debug, info, warn};
 
-use super::api::Api;
-use super::backoff::backoff;
-use super::error::ApiError;
-use super::metrics::Metrics;
-use super::object::Meta;
+use super::{ApiError, Cluster, Meta, backoff};
 
 /// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
 const SILENCE: Duration = Duration::from_secs(150);
@@ -64,18 +59,6 @@ pub(crate) trait Followed: Clone + DeserializeOwned + Send + 'static {
     fn meta(&self) -> &Meta;
 }
 
-impl Followed for super::object::NodeObject {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Followed for super::object::RecordObject {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
 /// Why a stream's step ended.
 enum Broken {
     /// Nobody listens any more.
@@ -93,14 +76,8 @@ impl From<ApiError> for Broken {
 }
 
 /// Follows `target` until nobody listens or history changes.
-pub(crate) async fn follow<T: Followed>(
-    api: Api,
-    target: Target,
-    to: Sender<Event<T>>,
-    metrics: Arc<Metrics>,
-) {
-    let mut stream =
-        Stream { api, target, to, at: None, listed: false, streamed: true, failures: 0, metrics };
+pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Sender<Event<T>>) {
+    let mut stream = Stream { cluster, target, to, at: None, listed: false, streamed: true, failures: 0 };
     loop {
         match stream.step().await {
             Broken::Unheard => return,
@@ -116,7 +93,7 @@ pub(crate) async fn follow<T: Followed>(
 }
 
 struct Stream<T> {
-    api: Api,
+    cluster: Cluster,
     target: Target,
     to: Sender<Event<T>>,
     /// The last version seen, or `None` to list anew.
@@ -126,7 +103,6 @@ struct Stream<T> {
     /// The server streams lists.
     streamed: bool,
     failures: u32,
-    metrics: Arc<Metrics>,
 }
 
 impl<T: Followed> Stream<T> {
@@ -144,19 +120,19 @@ impl<T: Followed> Stream<T> {
 
     fn failed(&mut self, error: &ApiError) {
         self.failures += 1;
-        self.metrics.error(error.kind());
+        self.cluster.metrics().error(error.kind());
         let what = self.target.what;
         match error {
             ApiError::Expired => {
                 info!(what, "history is gone: listing anew");
                 self.listed = false;
-                self.metrics.relists.inc();
+                self.cluster.metrics().relists.inc();
             }
             ApiError::Invalid(why) if self.streamed && !self.listed => {
                 info!(what, why, "the API server does not stream lists: listing in pages");
                 self.streamed = false;
             }
-            ApiError::Forbidden(_) => self.metrics.forbidden.tell(error),
+            ApiError::Forbidden(_) => self.cluster.metrics().forbidden.tell(error),
             _ if self.failures == 3 => warn!(what, %error, "cannot watch, still trying"),
             _ => debug!(what, %error, "the watch broke"),
         }
@@ -167,7 +143,7 @@ impl<T: Followed> Stream<T> {
     async fn history_changed(&mut self) -> bool {
         let Some(seen) = self.at else { return false };
         loop {
-            match self.api.head(&self.target.resource).await {
+            match self.cluster.head(&self.target.resource).await {
                 Ok(head) if head < seen => {
                     warn!(what = self.target.what, seen, head, "versions run backwards: another history");
                     // If nobody listens any more the stream ends all the same.
@@ -195,7 +171,7 @@ impl<T: Followed> Stream<T> {
         self.begin_list().await?;
         let mut next = None;
         loop {
-            let page = self.api.page::<T>(&self.target.resource, self.target.whole, next).await?;
+            let page = self.cluster.page::<T>(&self.target.resource, self.target.whole, next).await?;
             for object in page.items {
                 self.tell(Event::Applied(object)).await?;
             }
@@ -229,7 +205,7 @@ impl<T: Followed> Stream<T> {
             resource.watch_metadata(&params, version)
         };
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let client = self.api.client().clone();
+        let client = self.cluster.client().clone();
         let events = tokio::time::timeout(SILENCE, client.request_events::<T>(request));
         let events = events.await.map_err(|_| ApiError::Timeout)?.map_err(ApiError::from)?;
         let mut events = std::pin::pin!(events);
@@ -240,7 +216,7 @@ impl<T: Followed> Stream<T> {
                 Ok(None) => return Ok(()),
                 // One object that cannot be read must not stall all others.
                 Err(kube::Error::SerdeError(error)) => {
-                    self.metrics.error("malformed");
+                    self.cluster.metrics().error("malformed");
                     warn!(what = self.target.what, %error, "an event cannot be read and is passed over");
                 }
                 Err(error) => return Err(ApiError::from(error).into()),

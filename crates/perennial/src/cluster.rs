@@ -1,0 +1,101 @@
+//! The API server, as every part uses it: calls with a deadline, errors sorted by what to do about them, and
+//! streams that pick up the thread whatever breaks.
+
+mod backoff;
+mod error;
+mod metrics;
+mod object;
+mod stream;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Request;
+use http::header::RETRY_AFTER;
+use kube::api::ListParams;
+use kube::client::Body;
+use kube::core::Status;
+use kube::core::request::Request as Resource;
+use perennial_core::record::Version;
+use serde::de::DeserializeOwned;
+
+pub use metrics::Metrics;
+
+pub(crate) use backoff::backoff;
+pub(crate) use error::ApiError;
+pub(crate) use object::{List, Meta};
+pub(crate) use stream::{Event, Followed, Target, follow};
+
+/// How long one ordinary call may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Page size of lists that are read in pages.
+pub(crate) const PAGE: u32 = 500;
+
+/// A way to the API server, and what is measured on it.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    metrics: Arc<Metrics>,
+}
+
+impl Cluster {
+    /// Goes by this client.
+    #[must_use]
+    pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
+        Self { client, metrics }
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Asks, and waits for the answer until the deadline.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, ApiError> {
+        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let started = Instant::now();
+        let answer = tokio::time::timeout(DEADLINE, self.ask(request)).await;
+        self.metrics.requests.observe(started.elapsed().as_secs_f64());
+        answer.unwrap_or(Err(ApiError::Timeout))
+    }
+
+    /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it
+    /// in the header alone.
+    async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
+        let response = self.client.send(request.map(Body::from)).await?;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect_bytes().await?;
+        if parts.status.is_success() {
+            return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
+        }
+        let status: Status = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(&bytes).trim(), ""));
+        let status = status.with_code(parts.status.as_u16());
+        let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        Err(ApiError::from_status(status, wait.map(Duration::from_secs)))
+    }
+
+    /// The version that a consistent list of one object bears: where history stands now.
+    pub(crate) async fn head(&self, resource: &Resource) -> Result<Version, ApiError> {
+        let list: List<serde::de::IgnoredAny> =
+            self.call(resource.list_metadata(&ListParams::default().limit(1))).await?;
+        Ok(list.metadata.resource_version)
+    }
+
+    /// One page of a consistent list.
+    async fn page<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        whole: bool,
+        next: Option<String>,
+    ) -> Result<List<T>, ApiError> {
+        let params = ListParams { limit: Some(PAGE), continue_token: next, ..ListParams::default() };
+        self.call(if whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+    }
+}
