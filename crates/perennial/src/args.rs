@@ -115,6 +115,13 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Keeping")]
     pub dry_run: bool,
 
+    /// Name of this replica among the others, unique in the namespace; otherwise host name and process id
+    ///
+    /// Replicas share the nodes among them by these names, each announced by a Lease of its own. In a pod, its
+    /// own name is a good one: it stays the same when the container restarts.
+    #[arg(long, value_name = "NAME", help_heading = "Operating")]
+    pub member: Option<String>,
+
     /// Where probes and metrics are served, or `off` [default: :8080]
     ///
     /// Plain HTTP, read-only, no secrets: /livez, /readyz, /healthz, /metrics. Without a host it listens
@@ -132,6 +139,19 @@ pub struct RunArgs {
     /// `perennial=debug,kube=trace,info` choose for each. `WARNING` and `CRITICAL` are understood.
     #[arg(long, value_name = "LEVEL", help_heading = "Operating")]
     pub log_level: Option<String>,
+
+    /// How long a replica leaves a node to the one before it in line [default: 5s]
+    ///
+    /// The first in line acts at once, the second after this time if there is still something to do, and so on.
+    /// Shorter covers a dead replica sooner, longer makes it rarer that two do the same.
+    #[arg(long, value_name = "DURATION", help_heading = "Timing", hide_short_help = true)]
+    pub takeover: Option<String>,
+
+    /// How long a replica counts as alive without renewing its Lease [default: 15s]
+    ///
+    /// It is renewed three times as often. A dead replica's nodes wait for `--takeover` until then.
+    #[arg(long, value_name = "DURATION", help_heading = "Timing", hide_short_help = true)]
+    pub lease_duration: Option<String>,
 
     /// How long a node's end waits for a quick return before its record is closed [default: 3s]
     ///

@@ -22,6 +22,7 @@ pub use source::Surroundings;
 
 use crate::args::{RunArgs, settings as names};
 use crate::log::{Format, LogConfig};
+use crate::members::Role;
 use source::Sources;
 
 /// Where the records live when nobody says so and no pod does.
@@ -32,11 +33,15 @@ const CONCURRENCY: usize = 64;
 const CLOSE_AFTER: Duration = Duration::from_secs(3);
 const OPEN_AFTER: Duration = Duration::from_secs(5);
 const COLLECT_EVERY: Duration = Duration::from_mins(1);
+const TAKEOVER: Duration = Duration::from_secs(5);
+const LEASE: Duration = Duration::from_secs(15);
 const RETRY_SLOWLY: Duration = Duration::from_mins(1);
 /// What periods may be: often enough to be a safety net, not so often that they are the load.
 const WITHIN_A_DAY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 /// What a short wait may be.
 const WITHIN_MINUTES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_mins(10);
+/// What a Lease may last: whole seconds are all it can say.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(5);
 const ADMIN_ADDRESS: &str = ":8080";
 
 /// Everything `perennial run` needs to know.
@@ -52,6 +57,8 @@ pub struct Config {
     pub log: LogConfig,
     /// What the keeper needs.
     pub keeper: KeeperConfig,
+    /// What is said to and of the other replicas.
+    pub members: MembersConfig,
     /// Where the keeper's policy comes from; following it keeps `keeper.policy` current.
     pub policy: PolicySource,
     /// The older operator's variables that were honoured, to be told in the log.
@@ -117,6 +124,36 @@ impl KeeperConfig {
     }
 }
 
+/// What replicas need to know to share the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MembersConfig {
+    /// The namespace the Leases live in.
+    pub namespace: String,
+    /// This replica's name among them.
+    pub name: String,
+    /// What this replica does.
+    pub roles: Vec<Role>,
+    /// How long a replica leaves a name to the one before it in line.
+    pub takeover: Duration,
+    /// How long a Lease counts without being renewed.
+    pub lease: Duration,
+}
+
+impl MembersConfig {
+    /// The defaults, for a keeper that is configured like this.
+    #[must_use]
+    pub fn new(name: &str, keeper: &KeeperConfig) -> Self {
+        let roles = [(keeper.capture, Role::Capture), (keeper.restore, Role::Restore)];
+        Self {
+            namespace: keeper.namespace.clone(),
+            name: name.to_owned(),
+            roles: roles.into_iter().filter_map(|(does, role)| does.then_some(role)).collect(),
+            takeover: TAKEOVER,
+            lease: LEASE,
+        }
+    }
+}
+
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -167,9 +204,12 @@ impl Config {
             no_capture,
             no_restore,
             dry_run,
+            member,
             admin_address,
             log_format,
             log_level,
+            takeover,
+            lease_duration,
             close_after,
             open_after,
             collect_every,
@@ -219,6 +259,18 @@ impl Config {
                 remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
             });
         }
+        let member = sources
+            .checked(&names::MEMBER, member.as_deref(), check::member)?
+            .unwrap_or_else(|| check::as_member(&around.process_name()));
+        let members = MembersConfig {
+            takeover: sources
+                .checked(&names::TAKEOVER, takeover.as_deref(), check::duration(WITHIN_MINUTES))?
+                .unwrap_or(TAKEOVER),
+            lease: sources
+                .checked(&names::LEASE_DURATION, lease_duration.as_deref(), check::duration(LEASES))?
+                .unwrap_or(LEASE),
+            ..MembersConfig::new(&member, &keeper)
+        };
         let admin =
             match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::admin_address)? {
                 Some(admin) => admin,
@@ -234,7 +286,7 @@ impl Config {
                 .unwrap_or_default(),
             color: around.terminal && around.variable("NO_COLOR").is_none(),
         };
-        Ok(Self { connect, namespace, admin, log, keeper, policy, honoured: sources.honoured })
+        Ok(Self { connect, namespace, admin, log, keeper, members, policy, honoured: sources.honoured })
     }
 }
 

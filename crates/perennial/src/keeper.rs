@@ -39,12 +39,13 @@ use tracing::{debug, info, warn};
 use crate::admin::ReadyHandle;
 use crate::cluster::{Cluster, Event, Target, follow};
 use crate::config::KeeperConfig;
+use crate::members::{Membership, Roster};
 use api::Api;
 use apply::{Apply, Outcome};
 use brake::Brake;
 use check::Checked;
 use events::teller;
-use ledger::{Ledger, Looked, Name};
+use ledger::{Ledger, Looked, Name, View, ratio, role, urgency};
 use object::{NodeObject, RecordObject};
 use report::Report;
 
@@ -68,6 +69,7 @@ pub async fn run(
     cluster: Cluster,
     config: KeeperConfig,
     metrics: Arc<Metrics>,
+    membership: Membership,
     ready: ReadyHandle,
     stop: CancellationToken,
 ) -> Result<(), Error> {
@@ -77,12 +79,15 @@ pub async fn run(
     let report = Report { metrics: metrics.clone(), teller };
     let policy = config.policy.borrow().clone();
     let streams = Streams::start(&api, &policy);
+    let roster = membership.roster.borrow().clone();
     let mut keeper = Keeper {
         config,
         policy,
         api,
         metrics,
         report,
+        roster,
+        membership,
         ready,
         ledger: Ledger::default(),
         streams,
@@ -119,18 +124,28 @@ impl Streams {
     }
 }
 
+/// Work under way.
+struct Worker {
+    name: Name,
+    /// This replica's place in line when it began.
+    rank: usize,
+}
+
 struct Keeper {
     config: KeeperConfig,
     policy: Arc<Policy>,
     api: Api,
     metrics: Arc<Metrics>,
     report: Report,
+    membership: Membership,
+    /// Whose turn it is.
+    roster: Arc<Roster>,
     ready: ReadyHandle,
     ledger: Ledger,
     streams: Streams,
     work: JoinSet<Outcome>,
-    /// Whom the work under way is for.
-    workers: HashMap<task::Id, Name>,
+    /// What the work under way is.
+    workers: HashMap<task::Id, Worker>,
     /// What is being read of the cluster as a whole: one thing at a time.
     checks: JoinSet<Checked>,
     brake: Arc<Brake>,
@@ -148,6 +163,8 @@ impl Keeper {
         let mut collect = every(self.config.collect_every);
         let mut policies = self.config.policy.clone();
         let mut policy_followed = true;
+        let mut rosters = self.membership.roster.clone();
+        let mut roster_followed = true;
         loop {
             let timer = self.until_timer();
             tokio::select! {
@@ -163,6 +180,10 @@ impl Keeper {
                     Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
                     Err(_) => policy_followed = false,
                 },
+                changed = rosters.changed(), if roster_followed => match changed {
+                    Ok(()) => self.change_roster(rosters.borrow_and_update().clone()),
+                    Err(_) => roster_followed = false,
+                },
             }
             self.sync();
             self.dispatch();
@@ -171,6 +192,8 @@ impl Keeper {
 
     /// Finishes what is under way and records the ends held here, so that nobody has to prove them.
     async fn drain(&mut self) {
+        // Whoever leaves waits for nobody.
+        self.roster = Arc::new(Roster::alone(Duration::ZERO));
         for name in self.ledger.hurry() {
             self.look(&name);
         }
@@ -191,15 +214,16 @@ impl Keeper {
         }
     }
 
-    fn context<'a>(config: &KeeperConfig, policy: &'a Policy) -> Context<'a> {
-        Context {
+    fn view<'a>(config: &KeeperConfig, policy: &'a Policy, roster: &'a Roster) -> View<'a> {
+        let cx = Context {
             policy,
             now: Timestamp::now(),
             capture: config.capture,
             restore: config.restore,
             close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
-        }
+        };
+        View { cx, roster, at: Instant::now() }
     }
 
     /// How long to leave alone what only a person can change.
@@ -208,8 +232,8 @@ impl Keeper {
     }
 
     fn look(&mut self, name: &Name) {
-        let cx = Self::context(&self.config, &self.policy);
-        if let Looked::Skipped(why) = self.ledger.look(name, &cx) {
+        let view = Self::view(&self.config, &self.policy, &self.roster);
+        if let Looked::Skipped(why) = self.ledger.look(name, &view) {
             self.report.skipped(name, self.ledger.entry(name), why);
         }
     }
@@ -297,6 +321,15 @@ impl Keeper {
         self.streams = Streams::start(&self.api, &self.policy);
     }
 
+    /// Other members: what waited for somebody may be our turn now.
+    fn change_roster(&mut self, roster: Arc<Roster>) {
+        self.roster = roster;
+        for name in self.ledger.pending() {
+            self.look(&name);
+        }
+        self.ledger.rank_anew(&self.roster);
+    }
+
     /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
     fn sync(&mut self) {
         if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
@@ -358,6 +391,7 @@ impl Keeper {
         self.count_records();
         info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
         self.ready.mark();
+        self.membership.announce();
     }
 
     fn judge_histories(&mut self, head: Version) {
@@ -412,15 +446,11 @@ impl Keeper {
 
     fn until_timer(&self) -> Instant {
         let far = Duration::from_hours(1);
-        let wait = self
-            .ledger
-            .next_timer()
-            .map_or(far, |at| Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default());
-        Instant::now() + wait.min(far)
+        self.ledger.next_timer().unwrap_or_else(|| Instant::now() + far)
     }
 
     fn timers(&mut self) {
-        for name in self.ledger.due(Timestamp::now()) {
+        for name in self.ledger.due(Instant::now()) {
             self.look(&name);
         }
     }
@@ -428,9 +458,11 @@ impl Keeper {
     /// Starts work while there is any and room for it.
     fn dispatch(&mut self) {
         while self.work.len() < self.config.concurrency {
-            let cx = Self::context(&self.config, &self.policy);
-            let Some((name, plan)) = self.ledger.next(&cx) else { break };
-            let seen = self.ledger.entry(&name).and_then(|entry| entry.seen()).cloned();
+            let view = Self::view(&self.config, &self.policy, &self.roster);
+            let Some((name, plan)) = self.ledger.next(&view) else { break };
+            let Some(entry) = self.ledger.entry(&name) else { continue };
+            let rank = self.roster.rank(&name, role(urgency(&plan, &entry.line)));
+            let seen = entry.seen().cloned();
             let apply = Apply {
                 api: self.api.clone(),
                 brake: self.brake.clone(),
@@ -441,7 +473,7 @@ impl Keeper {
             };
             let whom = name.clone();
             let work = self.work.spawn(async move { apply.carry_out(&whom, plan, seen).await });
-            self.workers.insert(work.id(), name);
+            self.workers.insert(work.id(), Worker { name, rank });
         }
         self.gauges();
     }
@@ -453,9 +485,8 @@ impl Keeper {
         self.metrics.pending.set(count(counts.pending));
         self.metrics.inflight.set(count(self.work.len()));
         self.metrics.brake.set(i64::from(self.brake.is_engaged()));
-        #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
-        let share = if counts.nodes == 0 { 1.0 } else { counts.current as f64 / counts.nodes as f64 };
-        self.metrics.current_ratio.set(share);
+        self.metrics.current_ratio.set(ratio(counts.current, counts.nodes));
+        self.membership.metrics.share.set(ratio(counts.first, counts.nodes));
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! command line ─┐
 //! environment  ─┼─> args (as typed) ─> config (checked, ready) ─> run ─┬─> admin: probes, metrics
-//! policy file  ─┘                                                     └─> keeper: observe, decide, apply
+//! policy file  ─┘                                                     ├─> members: who else is at work
+//!                                                                       └─> keeper: observe, decide, apply
 //! ```
 //!
 //! Strings are read once, in [`args`] and [`config`]; after that nobody sees a raw one, and nothing
@@ -17,10 +18,11 @@ pub mod cluster;
 pub mod config;
 pub mod keeper;
 pub mod log;
+pub mod members;
 pub mod metrics;
 mod run;
 pub mod shutdown;
 
 pub use args::Args;
-pub use config::{Config, KeeperConfig};
+pub use config::{Config, KeeperConfig, MembersConfig};
 pub use run::{Error, run};

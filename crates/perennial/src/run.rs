@@ -7,11 +7,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
-use crate::admin::{self, Readiness, Server};
+use crate::admin::{self, Readiness, ReadyHandle, Server};
 use crate::args::{Args, Command};
 use crate::client;
 use crate::cluster::{self, Cluster};
-use crate::config::{self, Config, PolicyMetrics, Surroundings};
+use crate::config::{self, Config, KeeperConfig, MembersConfig, PolicyMetrics, Surroundings};
+use crate::members::{self, Membership};
 use crate::shutdown::{self, Ended};
 use crate::{keeper, log, metrics};
 
@@ -64,12 +65,13 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 
 /// Runs the keeper with all that surrounds it, until a signal.
 async fn keep(config: Config) -> Result<Ended<()>, Error> {
-    let Config { connect, namespace, admin, log: _, keeper, policy, honoured } = config;
+    let Config { connect, namespace, admin, log: _, keeper, members, policy, honoured } = config;
     let source = policy.path().map_or_else(|| "built in".to_owned(), |path| path.display().to_string());
     info!(
         version = env!("CARGO_PKG_VERSION"),
         namespace,
         installation = keeper.installation,
+        member = members.name,
         policy = source,
         "starting"
     );
@@ -85,6 +87,7 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let policy_metrics = PolicyMetrics::register(section);
     let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
     let keeper_metrics = Arc::new(keeper::Metrics::register(section));
+    let member_metrics = Arc::new(members::Metrics::register(section));
     let readiness = Readiness::default();
     let ready = readiness.handle("keeper");
 
@@ -101,9 +104,34 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let follow = policy.follow(policy_metrics, CancellationToken::new());
     let _policy = AbortOnDropHandle::new(tokio::spawn(follow));
 
-    let work = keeper::run(cluster, keeper, keeper_metrics, ready, stop.clone());
+    let work = share(cluster, keeper, keeper_metrics, members, member_metrics, ready, stop.clone());
     match shutdown::until_ended(work, stop, signals).await {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
     }
+}
+
+/// Runs the keeper among its members. The Lease is removed as the keeper begins to drain, so that others take
+/// over while it finishes. One that writes nothing has no share, and says nothing.
+async fn share(
+    cluster: Cluster,
+    keeper: KeeperConfig,
+    metrics: Arc<keeper::Metrics>,
+    members: MembersConfig,
+    member_metrics: Arc<members::Metrics>,
+    ready: ReadyHandle,
+    stop: CancellationToken,
+) -> Result<(), keeper::Error> {
+    if keeper.dry_run {
+        let alone = Membership::alone(member_metrics);
+        return keeper::run(cluster, keeper, metrics, alone, ready, stop).await;
+    }
+    let (membership, follow) = members::join(cluster.clone(), members, member_metrics, stop.clone());
+    // In a task of its own: renewing must not wait for a keeper that is busy.
+    let following = AbortOnDropHandle::new(tokio::spawn(follow));
+    let kept = keeper::run(cluster, keeper, metrics, membership, ready, stop.clone()).await;
+    stop.cancel();
+    // It has nothing to say, and panics are logged where they happen.
+    following.await.ok();
+    kept
 }

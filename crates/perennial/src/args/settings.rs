@@ -33,9 +33,12 @@ pub(crate) const CONCURRENCY: Setting = setting("--concurrency", "PERENNIAL_CONC
 pub(crate) const NO_CAPTURE: Setting = setting("--no-capture", "PERENNIAL_NO_CAPTURE");
 pub(crate) const NO_RESTORE: Setting = setting("--no-restore", "PERENNIAL_NO_RESTORE");
 pub(crate) const DRY_RUN: Setting = setting("--dry-run", "PERENNIAL_DRY_RUN");
+pub(crate) const MEMBER: Setting = setting("--member", "PERENNIAL_MEMBER");
 pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_ADMIN_ADDRESS");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
+pub(crate) const TAKEOVER: Setting = setting("--takeover", "PERENNIAL_TAKEOVER");
+pub(crate) const LEASE_DURATION: Setting = setting("--lease-duration", "PERENNIAL_LEASE_DURATION");
 pub(crate) const CLOSE_AFTER: Setting = setting("--close-after", "PERENNIAL_CLOSE_AFTER");
 pub(crate) const OPEN_AFTER: Setting = setting("--open-after", "PERENNIAL_OPEN_AFTER");
 pub(crate) const COLLECT_EVERY: Setting = setting("--collect-every", "PERENNIAL_COLLECT_EVERY");
@@ -56,9 +59,12 @@ pub(crate) const ALL: &[Setting] = &[
     NO_CAPTURE,
     NO_RESTORE,
     DRY_RUN,
+    MEMBER,
     ADMIN_ADDRESS,
     LOG_FORMAT,
     LOG_LEVEL,
+    TAKEOVER,
+    LEASE_DURATION,
     CLOSE_AFTER,
     OPEN_AFTER,
     COLLECT_EVERY,

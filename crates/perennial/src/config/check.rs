@@ -36,6 +36,33 @@ pub(super) fn installation(text: &str) -> Result<String, String> {
     ))
 }
 
+/// The longest name of a member: that of its Lease is a DNS subdomain of at most 253.
+const LONGEST_MEMBER: usize = 200;
+
+/// A member: the end of a Lease's name.
+pub(super) fn member(text: &str) -> Result<String, String> {
+    if text == as_member(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "1 to {LONGEST_MEMBER} lowercase letters, digits, dashes and dots, beginning and ending with a letter or digit, without `..`, `.-` and `-.`"
+    ))
+}
+
+/// The nearest name that a member may have.
+pub(super) fn as_member(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let parts = lower.split('.').map(|part| {
+        let part: String = part.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        part.trim_matches('-').to_owned()
+    });
+    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let mut name = parts.join(".");
+    name.truncate(LONGEST_MEMBER);
+    let name = name.trim_end_matches(['-', '.']);
+    if name.is_empty() { "replica".to_owned() } else { name.to_owned() }
+}
+
 fn is_name(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     let ends = bytes.first().zip(bytes.last());

@@ -17,6 +17,7 @@ pub struct Surroundings {
     pod_namespace: PathBuf,
     /// Whether a person reads the log.
     pub(crate) terminal: bool,
+    process: u32,
 }
 
 impl Surroundings {
@@ -33,12 +34,18 @@ impl Surroundings {
         pod_namespace: PathBuf,
         terminal: bool,
     ) -> Self {
-        Self { variables: Box::new(variables), pod_namespace, terminal }
+        Self { variables: Box::new(variables), pod_namespace, terminal, process: std::process::id() }
     }
 
     /// A variable that is set and not empty: a chart that renders `value: ""` means "not given".
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         (self.variables)(name).filter(|value| !value.is_empty())
+    }
+
+    /// A name for this process that no other on this machine has, and no other machine's.
+    pub(crate) fn process_name(&self) -> String {
+        let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+        format!("{}-{}", host.unwrap_or_default(), self.process)
     }
 
     /// The namespace of the pod this runs in, if it runs in one.

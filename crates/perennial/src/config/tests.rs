@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use super::*;
 use crate::args::{Args, Command, settings};
 use crate::log::Filter;
+use crate::members::Role;
 
 /// Surroundings with these variables, outside a pod, without a terminal.
 fn around(variables: &[(&str, &str)]) -> Surroundings {
@@ -57,6 +58,58 @@ fn nothing_given_is_a_working_configuration() {
     assert_eq!((close_after, open_after), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((collect_every, retry_slowly), (Duration::from_mins(1), Duration::from_mins(1)));
     assert!(config.honoured.is_empty());
+    let MembersConfig { namespace, name, roles, takeover, lease } = config.members;
+    assert_eq!(namespace, "perennial");
+    assert!(name.ends_with(&format!("-{}", std::process::id())), "{name}");
+    assert_eq!(roles, [Role::Capture, Role::Restore]);
+    assert_eq!((takeover, lease), (Duration::from_secs(5), Duration::from_secs(15)));
+}
+
+#[test]
+fn members_are_named_and_timed_and_have_the_roles_that_are_left() {
+    let flags =
+        ["--member=pod-7.b", "--takeover=1s", "--lease-duration=3s", "--no-restore", "--namespace=keep"];
+    let members = check(&flags, &[]).unwrap().members;
+    let expected = MembersConfig {
+        namespace: "keep".to_owned(),
+        name: "pod-7.b".to_owned(),
+        roles: vec![Role::Capture],
+        takeover: Duration::from_secs(1),
+        lease: Duration::from_secs(3),
+    };
+    assert_eq!(members, expected);
+}
+
+#[test]
+fn broken_names_of_members_are_refused() {
+    let long = "a".repeat(201);
+    for name in
+        ["", " ", "Pod", "a_b", "-a", "a-", "a..b", "a.-b", "a-.b", ".", "a/b", "\u{e9}", long.as_str()]
+    {
+        let words = told(&[&format!("--member={name}")], &[]);
+        assert!(words.starts_with("--member: ") && words.contains("lowercase letters"), "{words}");
+    }
+    for duration in ["0s", "999ms", "6m", "15", ""] {
+        let words = told(&["--lease-duration", duration], &[]);
+        assert!(words.starts_with("--lease-duration: "), "{words}");
+    }
+}
+
+#[test]
+fn any_host_has_a_name_that_a_member_may_have() {
+    let names = [
+        ("Node_1.Example.COM-12", "node-1.example.com-12"),
+        ("-12", "12"),
+        ("h\u{f6}st--7", "h-st--7"),
+        ("...", "replica"),
+        ("a.-.b", "a.b"),
+    ];
+    for (host, name) in names {
+        assert_eq!(check::as_member(host), name);
+        assert!(check::member(name).is_ok(), "{name}");
+    }
+    let long = check::as_member(&format!("{}.b", "a".repeat(199)));
+    assert!(check::member(&long).is_ok(), "{long}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod kin;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use perennial_core::keeper::{
@@ -16,9 +17,11 @@ use perennial_core::keeper::{
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::object::{NodeObject, RecordObject};
+use crate::members::{Role, Roster};
 
 /// A node's name, shared by the ledger, its queues and the work under way.
 pub(crate) type Name = Arc<str>;
@@ -54,10 +57,20 @@ pub(crate) enum Standing {
     Pending,
 }
 
+/// What a line is looked at with.
+pub(crate) struct View<'a> {
+    /// What holds for every decision.
+    pub(crate) cx: Context<'a>,
+    /// Whose turn it is.
+    pub(crate) roster: &'a Roster,
+    /// The time by which waits are measured: nobody can set it back.
+    pub(crate) at: Instant,
+}
+
 /// Work that failed and waits.
 #[derive(Clone, Copy, Debug)]
 struct PutOff {
-    until: Timestamp,
+    until: Instant,
     /// What is more urgent than this does not wait.
     at_most: Urgency,
 }
@@ -81,8 +94,14 @@ pub(crate) struct Entry {
     /// Nothing more is done about it until it changes.
     held: bool,
     standing: Standing,
+    /// Since when there is something to do about this version of the record.
+    pending: Option<(Instant, Option<Version>)>,
+    /// When it is looked at again; any other timer of its is void.
+    timer: Option<Instant>,
     /// It was counted as a node that is there.
     there: bool,
+    /// It was counted as one for which this replica comes first.
+    first: bool,
     /// The last reason to skip it, so that each is counted once.
     skipped: Option<Why>,
 }
@@ -92,14 +111,15 @@ pub(crate) struct Entry {
 pub(crate) struct Ledger {
     entries: HashMap<Name, Entry>,
     queues: [VecDeque<Name>; URGENCIES],
-    timers: BinaryHeap<Reverse<(Timestamp, Name)>>,
+    timers: BinaryHeap<Reverse<(Instant, Name)>>,
     node_list: u32,
     record_list: u32,
     nodes_listed: bool,
     records_listed: bool,
     standings: [usize; 4],
-    /// How many nodes are there.
+    /// How many nodes are there, and for how many of them this replica comes first.
     nodes: usize,
+    first: usize,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
 }
@@ -108,6 +128,7 @@ pub(crate) struct Ledger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) nodes: usize,
+    pub(crate) first: usize,
     pub(crate) current: usize,
     pub(crate) pending: usize,
 }
@@ -355,18 +376,20 @@ impl Ledger {
     }
 
     /// Looks at a line: queues it, sets its timer, or lets it rest.
-    pub(crate) fn look(&mut self, name: &Name, cx: &Context<'_>) -> Looked {
+    pub(crate) fn look(&mut self, name: &Name, view: &View<'_>) -> Looked {
         self.meet_kin(name);
         let Some(entry) = self.entries.get_mut(name) else { return Looked::Nothing };
         if entry.busy {
             return Looked::Nothing;
         }
-        let plan = decide(name, &entry.line, cx);
+        let plan = decide(name, &entry.line, &view.cx);
         let mut looked = Looked::Nothing;
+        let mut wake = None;
         let standing = match &plan {
             Plan::Rest(why) => {
                 entry.failures = 0;
                 entry.not_before = None;
+                entry.pending = None;
                 let settled = why.is_settled();
                 if !settled && !matches!(why, Why::NotSynced | Why::Lagging) && entry.skipped != Some(*why) {
                     looked = Looked::Skipped(*why);
@@ -385,14 +408,18 @@ impl Ledger {
                 }
             }
             Plan::Wait { until } => {
-                self.timers.push(Reverse((*until, name.clone())));
+                entry.pending = None;
+                let wait = Duration::try_from(until.duration_since(view.cx.now)).unwrap_or_default();
+                wake = Some(view.at + wait);
                 if matches!(entry.line.sight, Sight::Live(_)) { Standing::Current } else { Standing::Away }
             }
             plan => {
                 let urgency = urgency(plan, &entry.line);
-                let put_off = entry.not_before.filter(|off| off.until > cx.now && off.at_most <= urgency);
-                if let Some(PutOff { until, .. }) = put_off {
-                    self.timers.push(Reverse((until, name.clone())));
+                let put_off = entry.not_before.filter(|off| off.until > view.at && off.at_most <= urgency);
+                let turn = entry.turn(name, plan, view);
+                let until = put_off.map_or(turn, |off| turn.max(off.until));
+                if until > view.at {
+                    wake = Some(until);
                 } else if !entry.held && entry.queued.is_none_or(|queued| urgency < queued) {
                     entry.queued = Some(urgency);
                     self.queues[urgency as usize].push_back(name.clone());
@@ -400,9 +427,20 @@ impl Ledger {
                 Standing::Pending
             }
         };
+        if let Some(at) = wake
+            && entry.timer.is_none_or(|set| at < set)
+        {
+            entry.timer = Some(at);
+            self.timers.push(Reverse((at, name.clone())));
+        }
         let before = std::mem::replace(&mut entry.standing, standing);
         let was_there = std::mem::replace(&mut entry.there, matches!(entry.line.sight, Sight::Live(_)));
         self.nodes = self.nodes + usize::from(entry.there) - usize::from(was_there);
+        if entry.there != was_there {
+            let first = entry.there && view.roster.rank(name, Role::Capture) == 0;
+            self.first = self.first + usize::from(first) - usize::from(entry.first);
+            entry.first = first;
+        }
         let forgotten = standing == Standing::Nothing
             && matches!(plan, Plan::Rest(Why::NothingKept | Why::Forgotten))
             && entry.line.seen().is_none();
@@ -415,7 +453,7 @@ impl Ledger {
     }
 
     /// The next line to act on, with its plan, most urgent first.
-    pub(crate) fn next(&mut self, cx: &Context<'_>) -> Option<(Name, Plan)> {
+    pub(crate) fn next(&mut self, view: &View<'_>) -> Option<(Name, Plan)> {
         loop {
             let (urgency, name) = self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
                 let name = queue.pop_front()?;
@@ -429,15 +467,16 @@ impl Ledger {
             if entry.busy {
                 continue;
             }
-            match decide(&name, &entry.line, cx) {
-                Plan::Rest(_) | Plan::Wait { .. } => {
-                    self.look(&name, cx);
-                }
+            match decide(&name, &entry.line, &view.cx) {
+                plan @ (Plan::Rest(_) | Plan::Wait { .. }) => drop(plan),
+                // What was queued as one thing may have become another, that is not our turn yet.
+                plan if entry.turn(&name, &plan, view) > view.at => drop(plan),
                 plan => {
                     entry.busy = true;
                     return Some((name, plan));
                 }
             }
+            self.look(&name, view);
         }
     }
 
@@ -449,7 +488,7 @@ impl Ledger {
     }
 
     /// Work on a line failed: not before `until`, unless something more urgent than `at_most` comes up.
-    pub(crate) fn put_off(&mut self, name: &Name, until: Timestamp, at_most: Urgency) {
+    pub(crate) fn put_off(&mut self, name: &Name, until: Instant, at_most: Urgency) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.failures = entry.failures.saturating_add(1);
             entry.not_before = Some(PutOff { until, at_most });
@@ -481,7 +520,7 @@ impl Ledger {
     }
 
     /// Somebody was faster. That is progress too, but not if it goes on and on.
-    pub(crate) fn overtaken(&mut self, name: &Name, until: Timestamp) {
+    pub(crate) fn overtaken(&mut self, name: &Name, until: Instant) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.failures = entry.failures.saturating_add(1);
             let at_most = Urgency::Restore;
@@ -498,19 +537,38 @@ impl Ledger {
     }
 
     /// When the next timer is due.
-    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
     /// The lines whose timers are due.
-    pub(crate) fn due(&mut self, now: Timestamp) -> Vec<Name> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Name> {
         let mut due = Vec::new();
         while let Some(Reverse((at, _))) = self.timers.peek()
             && *at <= now
         {
-            due.extend(self.timers.pop().map(|Reverse((_, name))| name));
+            let Some(Reverse((at, name))) = self.timers.pop() else { break };
+            if let Some(entry) = self.entries.get_mut(&name).filter(|entry| entry.timer == Some(at)) {
+                entry.timer = None;
+                due.push(name);
+            }
         }
         due
+    }
+
+    /// The lines about which there is something to do.
+    pub(crate) fn pending(&self) -> Vec<Name> {
+        let pending = self.entries.iter().filter(|(_, entry)| entry.pending.is_some());
+        pending.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Counts anew for how many nodes this replica comes first.
+    pub(crate) fn rank_anew(&mut self, roster: &Roster) {
+        self.first = 0;
+        for (name, entry) in &mut self.entries {
+            entry.first = entry.there && roster.rank(name, Role::Capture) == 0;
+            self.first += usize::from(entry.first);
+        }
     }
 
     /// Whether nothing waits in the queues.
@@ -520,7 +578,7 @@ impl Ledger {
 
     pub(crate) fn counts(&self) -> Counts {
         let [_, current, _, pending] = self.standings;
-        Counts { nodes: self.nodes, current, pending }
+        Counts { nodes: self.nodes, first: self.first, current, pending }
     }
 
     /// The records, as far as their summaries are known: name, state, since when.
@@ -555,6 +613,18 @@ impl Entry {
         self.line.live().map(|live| live.uid).or_else(|| self.line.seen()?.names())
     }
 
+    /// When it is this replica's turn, counted from when there was first something to do about the record as it
+    /// is. A node that changes all the time does not begin the wait anew; whoever writes the record does.
+    fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>) -> Instant {
+        let over = self.seen().map(|seen| seen.version);
+        let since = match self.pending {
+            Some((since, version)) if version == over => since,
+            _ => view.at,
+        };
+        self.pending = Some((since, over));
+        since + view.roster.delay(name, role(urgency(plan, &self.line)), plan.turn())
+    }
+
     /// What the plan's writes are conditioned on.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.line.seen()
@@ -568,7 +638,21 @@ impl Entry {
     }
 }
 
-fn urgency(plan: &Plan, line: &Line) -> Urgency {
+/// The part of a whole; all of it where there is nothing.
+pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}
+
+/// Among whom ranks are taken.
+pub(crate) fn role(urgency: Urgency) -> Role {
+    match urgency {
+        Urgency::Restore => Role::Restore,
+        Urgency::End | Urgency::Save | Urgency::Later => Role::Capture,
+    }
+}
+
+pub(crate) fn urgency(plan: &Plan, line: &Line) -> Urgency {
     let named = line.seen().and_then(Seen::summary).map(|record| (record.uid, record.state));
     match (plan, line.live()) {
         (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,

@@ -71,6 +71,12 @@ impl NodeObject {
         hasher.finish()
     }
 
+    /// Whether it bears its mark.
+    pub(crate) fn is_marked(&self, installation: &str) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|pairs| Mark::read(pairs, installation, self.metadata.uid) != Mark::None)
+    }
+
     /// The living incarnation this object shows.
     pub(crate) fn into_live(self, installation: &str, policy: &Policy, now: Timestamp) -> Live {
         let Self { metadata, spec } = self;

@@ -1,17 +1,20 @@
 //! Folds what came of plans into the ledger.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use perennial_core::keeper::{Body, RecordSight, Sight};
 use tokio::task;
+use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-use super::Keeper;
 use super::apply::{Doubt, Outcome};
 use super::ledger::{Entry, Name, Urgency};
+use super::{Keeper, Worker};
 use crate::cluster::{ApiError, backoff};
 
 /// However long somebody asks to wait: a proxy's hour is not ours.
-const LONGEST: SignedDuration = SignedDuration::from_mins(1);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// How often a permission is asked for again soon, before it counts as missing and is retried slowly.
 const AT_FIRST: u32 = 5;
@@ -19,18 +22,37 @@ const AT_FIRST: u32 = 5;
 impl Keeper {
     pub(super) fn folded(&mut self, done: Result<(task::Id, Outcome), task::JoinError>) {
         let id = done.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
-        let Some(name) = self.workers.remove(&id) else { return };
+        let Some(Worker { name, rank }) = self.workers.remove(&id) else { return };
         match done {
-            Ok((_, outcome)) => self.fold(&name, outcome),
+            Ok((_, outcome)) => {
+                self.count(rank, &outcome);
+                self.fold(&name, outcome);
+            }
             Err(error) => {
                 // A bug to see. It must not take the other lines along, nor leave this one busy for ever.
                 let uid = self.uid(&name);
                 error!(node = %name, uid, %error, "work panicked: it is tried again slowly");
                 self.api.cluster().metrics().error("panic");
                 self.ledger.done(&name);
-                self.ledger.put_off(&name, Timestamp::now() + self.slowly(), Urgency::Restore);
+                self.ledger.put_off(&name, Instant::now() + self.config.retry_slowly, Urgency::Restore);
                 self.look(&name);
             }
+        }
+    }
+
+    /// Counts what replicas do for each other, and twice.
+    fn count(&self, rank: usize, outcome: &Outcome) {
+        let metrics = &self.membership.metrics;
+        match outcome {
+            Outcome::Wrote(..) | Outcome::Patched(..) | Outcome::Erased(..) if rank > 0 => {
+                metrics.takeovers.inc();
+            }
+            // Only replicas write records; a Node may change for any reason but that it bears the mark.
+            Outcome::Overtaken(read) => match &**read {
+                Outcome::Node(Ok(node)) if !node.is_marked(&self.config.installation) => {}
+                _ => drop(metrics.duplicates.inc()),
+            },
+            _ => {}
         }
     }
 
@@ -42,12 +64,14 @@ impl Keeper {
             Outcome::Overtaken(read) => {
                 self.api.cluster().metrics().error("conflict");
                 let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
-                self.ledger.overtaken(name, now + self.backoff(failures));
+                self.ledger.overtaken(name, Instant::now() + backoff(failures.saturating_add(1)));
                 self.take(name, *read, now);
             }
-            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, now),
+            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt),
             // Whatever is more urgent than collection does not wait for a person.
-            Outcome::Braked => self.ledger.put_off(name, now + self.slowly(), Urgency::Later),
+            Outcome::Braked => {
+                self.ledger.put_off(name, Instant::now() + self.config.retry_slowly, Urgency::Later);
+            }
             outcome => {
                 self.ledger.succeeded(name);
                 self.take(name, outcome, now);
@@ -116,9 +140,9 @@ impl Keeper {
     }
 
     /// Puts a line off after a failure, and has whatever is in doubt read again.
-    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, now: Timestamp) {
+    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt) {
         self.api.cluster().metrics().error(error.kind());
-        let slowly = self.slowly();
+        let slowly = self.config.retry_slowly;
         let uid = self.uid(name);
         let entry = self.ledger.entry_mut(name);
         let failures = entry.failures;
@@ -129,29 +153,22 @@ impl Keeper {
             (Doubt::Node, _, Sight::Live(live)) => live.content = None,
             _ => {}
         }
+        let wait = backoff(failures.saturating_add(1));
         let wait = match error {
             ApiError::Forbidden(_) => {
                 self.api.cluster().metrics().forbidden.tell(error);
                 // An API server that is just starting refuses what it grants a moment later.
-                if failures < AT_FIRST { self.backoff(failures).min(slowly) } else { slowly }
+                if failures < AT_FIRST { wait.min(slowly) } else { slowly }
             }
-            ApiError::Throttled(Some(wait)) => {
-                let wait = SignedDuration::try_from(*wait).unwrap_or(LONGEST);
-                wait.max(self.backoff(failures)).min(LONGEST)
-            }
-            _ => self.backoff(failures),
+            ApiError::Throttled(Some(asked)) => wait.max(*asked).min(LONGEST),
+            _ => wait,
         };
         match error {
             ApiError::Forbidden(_) => {}
             _ if failures == 4 => warn!(node = %name, uid, %error, "still failing, still trying"),
-            _ => debug!(node = %name, uid, %error, wait = %wait, "failed, trying again"),
+            _ => debug!(node = %name, uid, %error, ?wait, "failed, trying again"),
         }
-        self.ledger.put_off(name, now + wait, Urgency::Restore);
-    }
-
-    /// How long to wait after so many failures in a row and one more.
-    fn backoff(&self, failures: u32) -> SignedDuration {
-        SignedDuration::try_from(backoff(failures.saturating_add(1))).unwrap_or(self.slowly())
+        self.ledger.put_off(name, Instant::now() + wait, Urgency::Restore);
     }
 
     /// The incarnation a log line is about.

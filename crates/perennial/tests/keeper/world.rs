@@ -22,13 +22,14 @@ use perennial::admin::Readiness;
 use perennial::cluster::{self, Cluster};
 use perennial::config::Connect;
 use perennial::keeper::{self, Metrics};
-use perennial::{KeeperConfig, client, metrics};
+use perennial::members::{self, Membership};
+use perennial::{KeeperConfig, MembersConfig, client, metrics};
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, Record, State, record_name};
 use perennial_testkit::{ControlPlane, eventually};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::plane::Plane;
@@ -57,17 +58,44 @@ pub(crate) struct World {
     config: KeeperConfig,
     running: Option<Running>,
     beside: Vec<Running>,
+    members: BTreeMap<String, Running>,
 }
 
 /// A keeper that runs in this process.
 struct Running {
     work: JoinHandle<Result<(), keeper::Error>>,
+    /// How it follows the other members, where it does.
+    following: Option<JoinHandle<()>>,
     stop: CancellationToken,
     readiness: Readiness,
     registry: prometheus_client::registry::Registry,
 }
 
 impl Running {
+    /// Ends it as a rollout does: it drains.
+    async fn stop(self) {
+        self.stop.cancel();
+        self.work.await.unwrap().unwrap();
+        if let Some(following) = self.following {
+            following.await.unwrap();
+        }
+    }
+
+    /// Ends it as a power cut does, at whatever it was doing.
+    async fn crash(self) {
+        for task in [Some(self.work.abort_handle()), self.following.as_ref().map(JoinHandle::abort_handle)] {
+            task.iter().for_each(AbortHandle::abort);
+        }
+        assert!(self.work.await.unwrap_err().is_cancelled());
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let wanted = format!("perennial_{name} ");
+        text.lines().find_map(|line| line.strip_prefix(&wanted)).map_or(0.0, |value| value.parse().unwrap())
+    }
+
     async fn is_ready(&self) {
         eventually(SOON, "the keeper is in step", || async {
             Ok(self.readiness.missing().is_empty().then_some(()))
@@ -129,7 +157,16 @@ impl World {
             installation: "perennial".to_owned(),
             ..KeeperConfig::new(&namespace, receiver)
         };
-        Self { plane, namespace, account, policy, config, running: None, beside: Vec::new() }
+        Self {
+            plane,
+            namespace,
+            account,
+            policy,
+            config,
+            running: None,
+            beside: Vec::new(),
+            members: BTreeMap::new(),
+        }
     }
 
     /// Where the keeper lives.
@@ -168,28 +205,79 @@ impl World {
     /// Starts the keeper and does not wait.
     pub(crate) fn spawn_keeper(&mut self) {
         assert!(self.running.is_none(), "a keeper runs already");
-        self.running = Some(self.run(self.config.clone()));
+        self.running = Some(self.run(self.config.clone(), None));
     }
 
     /// Starts one more keeper, configured like the first but for this.
     pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
         let mut config = self.config.clone();
         change(&mut config);
-        let running = self.run(config);
+        let running = self.run(config, None);
         running.is_ready().await;
         self.beside.push(running);
     }
 
-    fn run(&self, config: KeeperConfig) -> Running {
+    /// Starts a replica that knows the others by this name, and waits until it is in step.
+    pub(crate) async fn start_member(&mut self, name: &str) {
+        self.start_member_with(name, |_, _| {}).await;
+    }
+
+    /// The same, configured like the first keeper but for this.
+    pub(crate) async fn start_member_with(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut KeeperConfig, &mut MembersConfig),
+    ) {
+        let mut config = self.config.clone();
+        let mut members = MembersConfig {
+            takeover: Duration::from_millis(500),
+            lease: Duration::from_secs(2),
+            ..MembersConfig::new(name, &config)
+        };
+        change(&mut config, &mut members);
+        let running = self.run(config, Some(members));
+        running.is_ready().await;
+        assert!(self.members.insert(name.to_owned(), running).is_none(), "{name} runs already");
+    }
+
+    /// Stops a member as a rollout does: it drains, and leaves.
+    pub(crate) async fn stop_member(&mut self, name: &str) {
+        self.members.remove(name).unwrap().stop().await;
+    }
+
+    /// Ends a member as a power cut does.
+    pub(crate) async fn crash_member(&mut self, name: &str) {
+        self.members.remove(name).unwrap().crash().await;
+    }
+
+    /// One of a member's metrics, as [`World::metric`].
+    pub(crate) fn metric_of(&self, member: &str, name: &str) -> f64 {
+        self.members[member].metric(name)
+    }
+
+    /// A metric added up over all members.
+    pub(crate) fn metric_of_all(&self, name: &str) -> f64 {
+        self.members.values().map(|member| member.metric(name)).sum()
+    }
+
+    fn run(&self, config: KeeperConfig, members: Option<MembersConfig>) -> Running {
         let mut registry = metrics::registry();
         let section = metrics::section(&mut registry);
         let calls = Arc::new(cluster::Metrics::register(section));
         let measured = Arc::new(Metrics::register(section));
+        let of_members = Arc::new(members::Metrics::register(section));
         let cluster = Cluster::new(self.account.clone(), calls);
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let ready = readiness.handle("keeper");
-        let work = tokio::spawn(keeper::run(cluster, config, measured, ready, stop.clone()));
-        Running { work, stop, readiness, registry }
+        let (membership, following) = match members {
+            None => (Membership::alone(of_members), None),
+            Some(config) => {
+                let (membership, follow) = members::join(cluster.clone(), config, of_members, stop.clone());
+                (membership, Some(tokio::spawn(follow)))
+            }
+        };
+        let work = tokio::spawn(keeper::run(cluster, config, measured, membership, ready, stop.clone()));
+        Running { work, following, stop, readiness, registry }
     }
 
     /// Waits until the keeper is in step with the cluster.
@@ -199,25 +287,17 @@ impl World {
 
     /// Stops the keeper as a rollout does: it drains.
     pub(crate) async fn stop_keeper(&mut self) {
-        let Running { work, stop, .. } = self.running.take().unwrap();
-        stop.cancel();
-        work.await.unwrap().unwrap();
+        self.running.take().unwrap().stop().await;
     }
 
     /// Ends the keeper as a power cut does, at whatever it was doing.
     pub(crate) async fn crash_keeper(&mut self) {
-        let Running { work, .. } = self.running.take().unwrap();
-        work.abort();
-        assert!(work.await.unwrap_err().is_cancelled());
+        self.running.take().unwrap().crash().await;
     }
 
     /// One of the keeper's metrics, `name` or `name{kind="…"}` without the prefix; 0 if it is not there yet.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        let mut text = String::new();
-        let registry = &self.running.as_ref().unwrap().registry;
-        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
-        let wanted = format!("perennial_{name} ");
-        text.lines().find_map(|line| line.strip_prefix(&wanted)).map_or(0.0, |value| value.parse().unwrap())
+        self.running.as_ref().unwrap().metric(name)
     }
 
     /// Waits until a metric is at least this.
@@ -447,10 +527,16 @@ async fn grant(plane: &ControlPlane, namespace: &str, account: &Client) {
         },
         ..SelfSubjectAccessReview::default()
     };
+    let in_group = |group: &str, mut review: SelfSubjectAccessReview| {
+        let attributes = review.spec.resource_attributes.get_or_insert_default();
+        attributes.group = Some(group.to_owned());
+        review
+    };
     let asked = [
         may("patch", "nodes", None),
         may("delete", "configmaps", Some(namespace)),
         may("create", "events", Some("default")),
+        in_group("coordination.k8s.io", may("delete", "leases", Some(namespace))),
     ];
     let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());
     eventually(SOON, "the permissions count", || async {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Once;
+use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -17,8 +18,8 @@ use crate::world::{Labels, NAMESPACE, SOON, World, pairs};
 
 const NODE: &str = "worker-1";
 
-/// Verb, resource, namespace (empty: none).
-type Grant = (String, String, String);
+/// Verb, group, resource, namespace (empty: none).
+type Grant = (String, String, String, String);
 
 fn labels() -> Labels {
     pairs([("team", "blue")])
@@ -27,10 +28,12 @@ fn labels() -> Labels {
 fn grants(rules: Option<Vec<PolicyRule>>, namespace: &str) -> Vec<Grant> {
     let mut grants = Vec::new();
     for rule in rules.unwrap_or_default() {
-        assert_eq!(rule.api_groups, Some(vec![String::new()]), "only the core group");
-        for resource in rule.resources.unwrap() {
-            grants
-                .extend(rule.verbs.iter().map(|verb| (verb.clone(), resource.clone(), namespace.to_owned())));
+        for group in rule.api_groups.unwrap() {
+            for resource in rule.resources.iter().flatten() {
+                let grant =
+                    |verb: &String| (verb.clone(), group.clone(), resource.clone(), namespace.to_owned());
+                grants.extend(rule.verbs.iter().map(grant));
+            }
         }
     }
     grants
@@ -92,6 +95,16 @@ impl World {
         .unwrap();
     }
 
+    /// Waits until the keeper did this.
+    async fn asked_for(&self, verb: &str, resource: &str) {
+        eventually(SOON, &format!("{verb} {resource}"), || async {
+            let asked = self.asked_by_keeper().await;
+            Ok(asked.iter().any(|entry| entry.verb == verb && entry.resource == resource).then_some(()))
+        })
+        .await
+        .unwrap();
+    }
+
     /// Nodes that are recorded and away.
     async fn two_away(&self) {
         for name in ["worker-1", "worker-2"] {
@@ -140,7 +153,9 @@ fn missing_permissions() -> Vec<String> {
 
 #[tokio::test]
 async fn the_permissions_in_the_file_are_enough_and_every_one_of_them_is_used() {
-    let world = World::started_alone().await;
+    let mut world = World::alone("").await;
+    // Ready means that the Lease is announced; its renewal comes a moment later.
+    world.start_member_with("replica", |_, members| members.lease = Duration::from_secs(1)).await;
     world.register(NODE, &labels()).await;
     world.recorded(NODE, &labels()).await;
     world.label(NODE, "team", Some("red")).await;
@@ -158,14 +173,20 @@ async fn the_permissions_in_the_file_are_enough_and_every_one_of_them_is_used() 
     world.annotate(NODE, "perennial.dev/forget", Some("true")).await;
     world.record_goes(NODE).await;
 
+    world.asked_for("update", "leases").await;
+    // Whatever watch breaks, histories are compared before it goes on.
+    world.plane.restart_apiserver().await.unwrap();
+    world.asked_for("list", "leases").await;
+    world.stop_member("replica").await;
+
     let asked = world.asked_by_keeper().await;
     let refused: Vec<_> = asked.iter().filter(|entry| entry.code == 403).collect();
     assert!(refused.is_empty(), "{refused:?}");
     let used: BTreeSet<Grant> = asked
         .into_iter()
         .map(|entry| {
-            assert_eq!((entry.group.as_str(), entry.subresource.as_str()), ("", ""));
-            (entry.verb, entry.resource, entry.namespace)
+            assert_eq!(entry.subresource, "");
+            (entry.verb, entry.group, entry.resource, entry.namespace)
         })
         .collect();
     assert_eq!(used, world.granted().await);

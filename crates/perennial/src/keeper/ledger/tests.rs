@@ -9,17 +9,23 @@ use uuid::Uuid;
 
 use super::*;
 
+mod turns;
+
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+const TAKEOVER: Duration = Duration::from_secs(5);
 
 struct Fixture {
     ledger: Ledger,
     policy: Policy,
+    roster: Roster,
+    at: Instant,
 }
 
 impl Fixture {
     /// A ledger whose lists are complete and empty.
     fn synced() -> Self {
-        let mut fixture = Self { ledger: Ledger::default(), policy: Policy::default() };
+        let (roster, at) = (Roster::alone(TAKEOVER), Instant::now());
+        let mut fixture = Self { ledger: Ledger::default(), policy: Policy::default(), roster, at };
         fixture.ledger.nodes_listing();
         fixture.ledger.records_listing();
         fixture.ledger.nodes_listed(1);
@@ -27,15 +33,17 @@ impl Fixture {
         fixture
     }
 
-    fn context(&self) -> Context<'_> {
-        Context {
+    /// What is done with the ledger and what it is looked at with.
+    fn parts(&mut self) -> (&mut Ledger, View<'_>) {
+        let cx = Context {
             policy: &self.policy,
             now: NOW,
             capture: true,
             restore: true,
             close_after: SignedDuration::ZERO,
             open_after: SignedDuration::ZERO,
-        }
+        };
+        (&mut self.ledger, View { cx, roster: &self.roster, at: self.at })
     }
 
     fn apply(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Option<Name> {
@@ -45,9 +53,8 @@ impl Fixture {
     }
 
     fn look(&mut self, name: &Name) -> Looked {
-        let policy = self.policy.clone();
-        let cx = Context { policy: &policy, ..self.context() };
-        self.ledger.look(name, &cx)
+        let (ledger, view) = self.parts();
+        ledger.look(name, &view)
     }
 
     fn delete(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Name {
@@ -57,9 +64,8 @@ impl Fixture {
     }
 
     fn next(&mut self) -> Option<(Name, Plan)> {
-        let policy = self.policy.clone();
-        let cx = Context { policy: &policy, ..self.context() };
-        self.ledger.next(&cx)
+        let (ledger, view) = self.parts();
+        ledger.next(&view)
     }
 
     /// Pretends that a planned record was written, and gives back its text.
@@ -202,11 +208,12 @@ fn what_is_put_off_waits_for_its_timer() {
     fleet.apply("a", 1, 10, Some("blue"));
     let (name, _) = fleet.next().unwrap();
     fleet.ledger.done(&name);
-    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(5), Urgency::Restore);
+    let later = fleet.at + Duration::from_secs(5);
+    fleet.ledger.put_off(&name, later, Urgency::Restore);
     fleet.look(&name);
     assert!(fleet.next().is_none());
-    assert_eq!(fleet.ledger.next_timer(), Some(NOW + SignedDuration::from_secs(5)));
-    assert_eq!(fleet.ledger.due(NOW + SignedDuration::from_secs(5)), [name]);
+    assert_eq!(fleet.ledger.next_timer(), Some(later));
+    assert_eq!(fleet.ledger.due(later), [name]);
 }
 
 #[test]
@@ -215,7 +222,7 @@ fn a_line_that_the_brake_put_off_restores_at_once() {
     fleet.apply("a", 1, 10, Some("blue"));
     let (name, plan) = fleet.next().unwrap();
     fleet.write(&name, &plan, 20);
-    fleet.ledger.put_off(&name, NOW + SignedDuration::from_secs(60), Urgency::Later);
+    fleet.ledger.put_off(&name, fleet.at + Duration::from_mins(1), Urgency::Later);
     fleet.delete("a", 1, 30, Some("blue"));
     fleet.apply("a", 2, 31, None);
     assert!(fleet.next().is_some(), "a return is more urgent than what was put off");
@@ -240,12 +247,12 @@ fn nodes_are_counted_as_current_once_their_record_is() {
     let mut fleet = Fixture::synced();
     fleet.apply("a", 1, 10, Some("blue"));
     fleet.apply("bare", 2, 11, None);
-    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, current: 1, pending: 1 });
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, first: 2, current: 1, pending: 1 });
     let (name, plan) = fleet.next().unwrap();
     fleet.write(&name, &plan, 20);
-    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, current: 2, pending: 0 });
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 2, first: 2, current: 2, pending: 0 });
     fleet.delete("bare", 2, 21, None);
-    assert_eq!(fleet.ledger.counts(), Counts { nodes: 1, current: 1, pending: 0 });
+    assert_eq!(fleet.ledger.counts(), Counts { nodes: 1, first: 1, current: 1, pending: 0 });
     assert!(fleet.ledger.entry("bare").is_none(), "nothing is left to know of it");
 }
 

@@ -1,0 +1,254 @@
+//! Who else is at work: one Lease a replica, and the ranks that follow from them.
+//!
+//! ```text
+//! Lease watch ──> Others (who changed when, by our own clock) ──> Roster ──> keeper: whose turn is it?
+//!      ^                                                                        │ in step: announce
+//!      └────────────── our own Lease: created, renewed, removed on drain <──────┘
+//! ```
+//! Nothing that is lost or late here can lose a label: a roster only says who waits for whom. A replica that
+//! cannot renew its Lease goes on, and is told apart by the others' delay alone.
+
+mod lease;
+mod metrics;
+mod others;
+mod roster;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{info, warn};
+
+use crate::cluster::{ApiError, Cluster, Event, Target, follow};
+use crate::config::MembersConfig;
+use lease::{LeaseObject, Leases};
+use others::Others;
+
+pub use metrics::Metrics;
+#[cfg(test)]
+pub(crate) use others::Live;
+pub use roster::{Role, Roster};
+
+/// How many events may wait to be folded.
+const WAITING: usize = 256;
+/// How long a replica that leaves tries to remove its Lease.
+const RELEASE: Duration = Duration::from_secs(3);
+
+/// What a part of this replica knows of the others, and how it says that it is at work.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    pub(crate) roster: watch::Receiver<Arc<Roster>>,
+    pub(crate) metrics: Arc<Metrics>,
+    announce: watch::Sender<bool>,
+}
+
+impl Membership {
+    /// Membership of nobody else, whoever else there is: everything is this replica's turn, at once.
+    #[must_use]
+    pub fn alone(metrics: Arc<Metrics>) -> Self {
+        Self {
+            roster: watch::channel(Arc::new(Roster::alone(Duration::ZERO))).1,
+            metrics,
+            announce: watch::channel(false).0,
+        }
+    }
+
+    /// This replica is in step and does its share from now on.
+    pub(crate) fn announce(&self) {
+        self.announce.send_if_modified(|announced| !std::mem::replace(announced, true));
+    }
+}
+
+/// Begins to follow the members. The future does it until `stop`, and removes this replica's Lease then.
+pub fn join(
+    cluster: Cluster,
+    config: MembersConfig,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> (Membership, impl Future<Output = ()>) {
+    let (to, roster) = watch::channel(Arc::new(Roster::unknown(config.takeover)));
+    let (announce, announced) = watch::channel(false);
+    let leases = Leases::new(cluster.clone(), &config);
+    let members = Members {
+        others: Others::new(leases.name()),
+        stream: Stream::start(&cluster, &leases),
+        cluster,
+        leases,
+        config,
+        metrics: metrics.clone(),
+        to,
+        announced: false,
+        renewing: JoinSet::new(),
+        cleaning: JoinSet::new(),
+        renewed: Instant::now(),
+        told: false,
+        known: false,
+    };
+    (Membership { roster, metrics, announce }, members.follow(announced, stop))
+}
+
+/// The watch of Leases.
+struct Stream {
+    events: Receiver<Event<LeaseObject>>,
+    _following: AbortOnDropHandle<()>,
+}
+
+impl Stream {
+    fn start(cluster: &Cluster, leases: &Leases) -> Self {
+        let (to, events) = channel(WAITING);
+        let target = Target { what: "leases", resource: leases.resource().clone(), whole: true };
+        let following = AbortOnDropHandle::new(tokio::spawn(follow(cluster.clone(), target, to)));
+        Self { events, _following: following }
+    }
+}
+
+struct Members {
+    cluster: Cluster,
+    config: MembersConfig,
+    leases: Leases,
+    metrics: Arc<Metrics>,
+    others: Others,
+    stream: Stream,
+    to: watch::Sender<Arc<Roster>>,
+    /// This replica does its share.
+    announced: bool,
+    renewing: JoinSet<Result<LeaseObject, ApiError>>,
+    cleaning: JoinSet<()>,
+    /// When its Lease was last renewed.
+    renewed: Instant,
+    /// Others take this replica for dead, and a person was told.
+    told: bool,
+    /// Leases were listed, or cannot be.
+    known: bool,
+}
+
+impl Members {
+    async fn follow(mut self, mut announced: watch::Receiver<bool>, stop: CancellationToken) {
+        let mut renew = tokio::time::interval(self.config.lease / 3);
+        renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let patience = Instant::now() + self.config.takeover;
+        while !stop.is_cancelled() {
+            let wake = if self.known { self.others.next_death(self.config.lease) } else { patience };
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(event) = self.stream.events.recv() => self.event(event),
+                Ok(()) = announced.changed() => {
+                    self.announced = true;
+                    renew.reset_immediately();
+                }
+                _ = renew.tick(), if self.announced => self.renew(),
+                Some(done) = self.renewing.join_next() => self.renewed(done.unwrap_or(Err(ApiError::Timeout))),
+                Some(_) = self.cleaning.join_next() => {}
+                () = tokio::time::sleep_until(wake) => self.known = true,
+            }
+            self.publish();
+        }
+        self.release().await;
+    }
+
+    fn event(&mut self, event: Event<LeaseObject>) {
+        let now = Instant::now();
+        match event {
+            Event::Listing => self.others.listing(),
+            Event::Applied(lease) => self.others.seen(&lease, now),
+            Event::Deleted(lease) => self.others.removed(&lease),
+            Event::Listed(_) => {
+                self.others.listed();
+                self.known = true;
+            }
+            Event::OtherHistory => {
+                self.others.forget();
+                self.stream = Stream::start(&self.cluster, &self.leases);
+            }
+        }
+    }
+
+    /// Tells whoever asks for a turn, if anything changed.
+    fn publish(&self) {
+        if !self.known {
+            return;
+        }
+        let live = self.others.live(Instant::now(), self.config.lease);
+        let roster = Roster::new(&self.config, self.announced, &live);
+        self.metrics.live.set(i64::try_from(roster.live()).unwrap_or(i64::MAX));
+        self.to.send_if_modified(|before| {
+            let changed = **before != roster;
+            if changed {
+                info!(members = roster.live(), "the members changed");
+                *before = Arc::new(roster);
+            }
+            changed
+        });
+    }
+
+    fn renew(&mut self) {
+        if !self.renewing.is_empty() {
+            return;
+        }
+        let (leases, over) = (self.leases.clone(), self.others.own());
+        let patience = self.config.lease / 2;
+        self.renewing.spawn(async move {
+            tokio::time::timeout(patience, leases.renew(over)).await.unwrap_or(Err(ApiError::Timeout))
+        });
+        self.clean();
+    }
+
+    fn renewed(&mut self, done: Result<LeaseObject, ApiError>) {
+        match done {
+            Ok(lease) => {
+                if self.told {
+                    info!("this replica's Lease is renewed again");
+                }
+                self.told = false;
+                self.renewed = Instant::now();
+                self.others.wrote(&lease);
+            }
+            Err(error) => {
+                self.metrics.renewals_failed.inc();
+                self.cluster.metrics().error(error.kind());
+                match &error {
+                    ApiError::NotFound => self.others.lost(),
+                    ApiError::Forbidden(_) => self.cluster.metrics().forbidden.tell(&error),
+                    _ => {}
+                }
+                if !self.told && self.renewed.elapsed() > self.config.lease {
+                    self.told = true;
+                    warn!(%error, "cannot renew this replica's Lease: others do its work too; it goes on");
+                }
+            }
+        }
+        if self.others.contested(self.leases.holder()) {
+            warn!(
+                member = self.config.name,
+                "another process goes by the same name: both do the same share; give each its own --member"
+            );
+        }
+    }
+
+    /// Removes the Leases of members that are long dead, where it is this replica's turn.
+    fn clean(&mut self) {
+        let now = Instant::now();
+        let roster = self.to.borrow().clone();
+        for dead in self.others.long_dead(now, self.config.lease) {
+            if roster.rank(&dead.name, Role::Capture) == 0 && self.cleaning.len() < WAITING {
+                info!(lease = dead.name, "removing the Lease of a replica that is gone");
+                let leases = self.leases.clone();
+                self.cleaning.spawn(async move { drop(leases.remove(dead).await) });
+            }
+        }
+    }
+
+    /// Removes this replica's own Lease, so that others need not wait for it to run out.
+    async fn release(&mut self) {
+        self.renewing.shutdown().await;
+        let Some(own) = self.others.own().filter(|_| self.announced) else { return };
+        if !matches!(tokio::time::timeout(RELEASE, self.leases.remove(own)).await, Ok(Ok(()))) {
+            info!("this replica's Lease could not be removed: others wait until it runs out");
+        }
+    }
+}

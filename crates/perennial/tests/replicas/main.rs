@@ -1,0 +1,17 @@
+//! Several replicas against a real etcd and kube-apiserver: they share the work, cover for each other, and undo
+//! nothing of one another's.
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what a test needs and lacks fails it; counts are whole"
+)]
+
+#[path = "../keeper/audit.rs"]
+mod audit;
+mod members;
+#[path = "../keeper/plane.rs"]
+mod plane;
+mod roles;
+mod sharing;
+#[path = "../keeper/world.rs"]
+mod world;
