@@ -163,6 +163,19 @@ impl Ledger {
         self.index_machine(name);
     }
 
+    /// Folds a record that this replica wrote. Whoever has begun goes on: only another's write begins the wait for
+    /// a turn anew.
+    pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject) {
+        self.record_read(name, object);
+        let entry = self.entry_mut(name);
+        let over = entry.line.seen().map(|seen| seen.version);
+        if let Some((_, version)) = &mut entry.pending
+            && over == Some(object.metadata.resource_version)
+        {
+            *version = over;
+        }
+    }
+
     /// Folds the content of a record that is known by its metadata. Whatever changed since is passed over.
     pub(crate) fn record_fetched(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
