@@ -142,8 +142,11 @@ impl<T: Followed> Stream<T> {
     /// a watch from here would stay silent for ever.
     async fn history_changed(&mut self) -> bool {
         let Some(seen) = self.at else { return false };
+        let mut surprised = false;
         loop {
             match self.cluster.head(&self.target.resource).await {
+                // One wrong answer must not throw away what nobody else may have seen.
+                Ok(head) if head < seen && !surprised => surprised = true,
                 Ok(head) if head < seen => {
                     warn!(what = self.target.what, seen, head, "versions run backwards: another history");
                     // If nobody listens any more the stream ends all the same.

@@ -20,11 +20,13 @@ pub(crate) enum Checked {
     ClosedLater,
 }
 
-/// Asks where history stands, until somebody answers.
-pub(crate) async fn head(api: Api) -> Checked {
-    let mut failures = 0;
+/// Asks where history stands, until somebody answers. An answer from before `seen` is asked for twice: what
+/// follows from it is that nothing this replica saw counts.
+pub(crate) async fn head(api: Api, seen: Version) -> Checked {
+    let (mut failures, mut surprised) = (0, false);
     loop {
         match api.cluster().head(api.nodes()).await {
+            Ok(head) if head < seen && !surprised => surprised = true,
             Ok(head) => return Checked::Head(head),
             Err(error) => {
                 failures += 1;

@@ -46,7 +46,7 @@ impl Keeper {
     pub(super) fn sync(&mut self) {
         if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
             self.ledger.index_machines(self.policy.finds_by_machine());
-            self.checks.spawn(check::head(self.api.clone()));
+            self.checks.spawn(check::head(self.api.clone(), self.head));
         }
     }
 
@@ -59,7 +59,7 @@ impl Keeper {
     /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
     pub(super) fn resync(&mut self) {
         if self.synced && self.checks.is_empty() {
-            self.checks.spawn(check::head(self.api.clone()));
+            self.checks.spawn(check::head(self.api.clone(), self.head));
         }
     }
 
