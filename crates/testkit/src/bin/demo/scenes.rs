@@ -16,65 +16,18 @@ use rand::{
 use tokio::time::{sleep, sleep_until};
 
 use crate::{
-    args::Args, board::Shared, cluster::Cluster, edit::Edit, keepers::Keepers, replicas::Work, view::words,
+    args::Args, board::Shared, cluster::Cluster, edit::Edit, keepers::Keepers, replicas::Replica, view::words,
 };
+
+mod scene;
+
+use scene::{SCENES, Scene};
 
 /// Rounds that are played however short the time is: all up, one killed, one paused, all down.
 const ALWAYS: usize = 4;
 /// So many requests are under way at most.
 const CONCURRENCY: usize = 64;
 const ZONE: &str = "topology.kubernetes.io/zone";
-
-#[derive(Clone, Copy)]
-enum Scene {
-    /// Some nodes go and come back.
-    Maintenance,
-    /// One replica is killed while half of the fleet comes back.
-    OneKilled,
-    /// One replica is frozen while nodes go and come back, and wakes when all is done.
-    OnePaused,
-    /// All replicas are killed, and nobody watches while nodes go and come back.
-    NobodyWatches,
-    /// All nodes of a zone go at once.
-    ZoneFails,
-    /// Nodes go and come back twice, faster than anybody can follow.
-    Flapping,
-    /// All replicas are killed in the middle of giving labels back.
-    KilledGiving,
-}
-
-const SCENES: [Scene; 7] = [
-    Scene::Maintenance,
-    Scene::OneKilled,
-    Scene::OnePaused,
-    Scene::NobodyWatches,
-    Scene::ZoneFails,
-    Scene::Flapping,
-    Scene::KilledGiving,
-];
-
-impl Scene {
-    fn name(self, victim: &str) -> String {
-        match self {
-            Self::Maintenance => "maintenance".to_owned(),
-            Self::OneKilled => format!("{victim} killed"),
-            Self::OnePaused => format!("{victim} paused"),
-            Self::NobodyWatches => "all killed".to_owned(),
-            Self::ZoneFails => "a zone fails".to_owned(),
-            Self::Flapping => "flapping".to_owned(),
-            Self::KilledGiving => "all killed midway".to_owned(),
-        }
-    }
-
-    /// What the replicas said that they did of the kind that this scene is about.
-    fn telling(self, work: Work) -> String {
-        match self {
-            Self::NobodyWatches | Self::KilledGiving => format!(", {}", words::count(work.proofs, "proof")),
-            _ if work.takeovers == 0 => String::new(),
-            _ => format!(", {}", words::count(work.takeovers, "takeover")),
-        }
-    }
-}
 
 /// A node that goes, perhaps a moment after somebody changed a label.
 struct Leaver {
@@ -374,14 +327,12 @@ impl<'a> Scenes<'a> {
 
     /// For those who see no table.
     fn who_does_what(&self) {
-        let board = self.board.lock();
-        let told = board.replicas.iter().map(|replica| {
+        let tell = |replica: &Replica| {
             let (share, work) = (words::percent(replica.share()), replica.work());
-            format!("{} {share}, {} restores, {} takeovers", replica.name, work.restores, work.takeovers)
-        });
-        let told = told.collect::<Vec<_>>().join("; ");
-        drop(board);
-        self.board.aside(told);
+            format!("{} {share} {} {} {}", replica.name, work.restores, work.takeovers, work.duplicates)
+        };
+        let told: Vec<String> = self.board.lock().replicas.iter().map(tell).collect();
+        self.board.aside(format!("share, restores, takeovers, duplicates: {}", told.join("; ")));
     }
 
     fn now(&self, text: String) {

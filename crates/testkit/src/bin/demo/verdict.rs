@@ -99,15 +99,15 @@ fn tale(replica: &Replica) -> String {
     let (work, times) = (replica.work(), |what: &str, often| match often {
         0 => String::new(),
         1 => format!(", {what} once"),
+        2 => format!(", {what} twice"),
         often => format!(", {what} {often} times"),
     });
     format!(
-        "{}: {} of the nodes, {}, {}, {}{}{}",
+        "{}: share {}, {}, {}{}{}",
         replica.name,
         words::percent(replica.share()),
         words::count(work.restores, "restore"),
         words::count(work.takeovers, "takeover"),
-        words::count(work.duplicates, "duplicate"),
         times("killed", replica.kills),
         times("paused", replica.pauses),
     )
@@ -197,8 +197,7 @@ mod tests {
         board.killed(1);
         board.killed(1);
         board.paused(1);
-        let told =
-            "keeper-2: - of the nodes, 0 restores, 0 takeovers, 0 duplicates, killed 2 times, paused once";
+        let told = "keeper-2: share -, 0 restores, 0 takeovers, killed twice, paused once";
         assert_eq!(Verdict::judge(&board, &found).details()[1], told);
     }
 

@@ -75,7 +75,7 @@ fn columns([who, share, restores, takeovers, duplicates]: [&str; 5]) -> [String;
 }
 
 fn replicas_heading(paint: Paint) -> String {
-    paint.faint(&columns(["", "of the nodes", "restores", "takeovers", "duplicates"]).concat())
+    paint.faint(&columns(["", "share", "restores", "takeovers", "duplicates"]).concat())
 }
 
 fn replica(replica: &Replica, paint: Paint) -> String {
