@@ -55,28 +55,61 @@ fn running_with(folder: &str) -> Vec<String> {
     lines.filter(|line| line.contains(folder)).collect()
 }
 
-/// `K`, `L` and `N` of the last line.
-fn verdict(said: &str) -> (usize, usize, usize) {
+/// `K`, `L` and `N` of the last line, and what else it says.
+fn verdict(said: &str) -> (usize, usize, usize, &str) {
     let last = said.lines().last().unwrap_or_default();
-    let words: Vec<&str> = last.split(' ').collect();
+    let (labels, rest) = last.split_once("; ").unwrap_or_else(|| panic!("{said}"));
+    let words: Vec<&str> = labels.split(' ').collect();
     match words[..] {
         ["demo:", "kept", kept, "of", wanted, "labels", "on", nodes, "nodes"] => {
-            (kept.parse().unwrap(), wanted.parse().unwrap(), nodes.parse().unwrap())
+            (kept.parse().unwrap(), wanted.parse().unwrap(), nodes.parse().unwrap(), rest)
         }
         _ => panic!("{said}"),
     }
 }
 
+/// What is told of a replica at the end, and how many restores and takeovers that is.
+fn replica<'s>(said: &'s str, name: &str) -> (&'s str, usize, usize) {
+    let prefix = format!("demo: {name}: ");
+    let told = said.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{said}"));
+    let count = |noun: &str| {
+        let part = told.split(", ").find(|part| part.contains(noun)).unwrap_or_else(|| panic!("{told}"));
+        part.split(' ').next().unwrap().parse().unwrap()
+    };
+    (told, count(" restore"), count(" takeover"))
+}
+
 #[tokio::test]
-async fn every_label_is_kept_and_nothing_is_left_behind() {
-    let mut demo = Demo::start("--nodes 20 --for 3s");
+async fn every_label_is_kept_given_once_and_nothing_is_left_behind() {
+    let mut demo = Demo::start("--nodes 30 --for 1s -- --takeover 1s");
     let (code, said) = demo.end().await;
     assert_eq!(code, Some(0), "{said}");
-    let (kept, wanted, nodes) = verdict(&said);
-    assert!(kept == wanted && wanted > 100 && nodes == 20, "{said}");
-    assert!(said.contains("kill -9"), "{said}");
+    let (kept, wanted, nodes, rest) = verdict(&said);
+    assert!(kept == wanted && wanted > 100 && nodes == 30, "{said}");
+    assert!(rest.starts_with("given once each, on "), "{said}");
+    for scene in ["keeper-2 is killed halfway (kill -9)", "keeper-3 wakes up", "nobody watches", "proofs"] {
+        assert!(said.contains(scene), "{scene}: {said}");
+    }
     assert!(!said.contains('\x1b'), "plain lines where there is no terminal: {said}");
     demo.leaves_nothing();
+
+    let told = ["keeper-1", "keeper-2", "keeper-3"].map(|name| replica(&said, name));
+    let suffered = [", killed once", ", killed twice", ", killed once, paused once"];
+    for ((told, restores, _), suffered) in told.iter().zip(suffered) {
+        assert!(*restores > 0, "each does its share: {said}");
+        assert!(told.ends_with(suffered) && told.starts_with("share "), "{said}");
+    }
+    assert!(told.iter().map(|(_, _, takeovers)| takeovers).sum::<usize>() > 0, "{said}");
+}
+
+#[tokio::test]
+async fn one_keeper_alone_does_it_too() {
+    let mut demo = Demo::start("--nodes 10 --for 1s --replicas 1");
+    let (code, said) = demo.end().await;
+    assert_eq!(code, Some(0), "{said}");
+    let (told, _, takeovers) = replica(&said, "keeper-1");
+    assert!(told.starts_with("share 100 %, ") && takeovers == 0, "{said}");
+    assert!(!said.contains("keeper-2"), "{said}");
 }
 
 #[tokio::test]
@@ -84,8 +117,9 @@ async fn labels_that_stay_away_are_counted_named_and_an_error() {
     let mut demo = Demo::start("--nodes 20 --for 1s --patience 1s -- --no-restore");
     let (code, said) = demo.end().await;
     assert_eq!(code, Some(1), "{said}");
-    let (kept, wanted, nodes) = verdict(&said);
+    let (kept, wanted, nodes, rest) = verdict(&said);
     assert!(kept < wanted && kept > 0 && nodes == 20, "{said}");
+    assert_eq!(rest, "nothing was given back", "{said}");
     let named = said.lines().find(|line| line.contains(": missing: ")).unwrap_or_else(|| panic!("{said}"));
     assert!(named.contains("example.com/rack") && named.contains("team"), "{named}");
     let logs = said.lines().find_map(|line| line.strip_prefix("logs kept in "));
@@ -98,7 +132,7 @@ async fn an_interrupt_ends_it_and_cleans_up() {
     let began = || async { Ok(demo.said().contains("return bare").then_some(())) };
     eventually(SOON, "the first round is under way", began).await.unwrap();
     let own = demo.folder.path().to_str().unwrap();
-    assert!(running_with(own).len() >= 3, "etcd, kube-apiserver, keeper");
+    assert!(running_with(own).len() >= 5, "etcd, kube-apiserver, three keepers");
 
     let pid = Pid::from_raw(demo.process.pid().try_into().unwrap());
     kill(pid, Signal::SIGINT).unwrap();

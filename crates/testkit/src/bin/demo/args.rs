@@ -8,18 +8,20 @@ use jiff::SignedDuration;
 const LONG_ABOUT: &str = "\
 Watch Perennial at work on a real API server.
 
-Starts etcd, kube-apiserver and the keeper on this machine, creates a fleet of nodes with a company's labels, and \
-then does to it what clusters do: people change labels, nodes are deleted (some a moment after a label was changed), \
-return bare, a zone fails, nodes flap, and the keeper is killed in the middle (kill -9). At the end every label of every \
-node is compared with what people had put on it.
+Starts etcd, kube-apiserver and some replicas of the keeper on this machine, creates a fleet of nodes with a company's \
+labels, and then does to it what clusters do: people change labels, nodes are deleted (some a moment after a label was \
+changed), return bare, a zone fails, nodes flap; and a replica is killed in the middle (kill -9), one is paused and woken, \
+all are down for a while. At the end every label of every node is compared with what people had put on it.
 
-Everything is measured by the demo's own watch. The last line says how many labels were kept, and the exit status is \
-0 only if all were. Ctrl-C ends it; nothing stays behind.";
+The table shows who does what, as the replicas say. All else is measured by the demo's own watch. The last line says how \
+many labels were kept, and the exit status is 0 only if all were and none was given twice. Ctrl-C ends it; nothing stays \
+behind.";
 
 const EXAMPLES: &str = "\
 Examples:
   demo --nodes 100 --for 20s
   demo --for 2m --seed 42
+  demo --replicas 1                one keeper alone
   demo | cat                       plain lines instead of a table
   demo -- --log-level debug        arguments after -- go to `perennial run`
   demo -- --no-restore             see it fail: nothing is given back
@@ -35,7 +37,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..=5000))]
     pub(crate) nodes: u16,
 
-    /// For how long rounds begin; two are always played
+    /// How many keepers share the work
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub(crate) replicas: u8,
+
+    /// For how long rounds begin; four are always played
     #[arg(long = "for", value_name = "DURATION", default_value = "45s", value_parser = duration)]
     pub(crate) lasting: Duration,
 
@@ -74,9 +80,10 @@ mod tests {
     #[test]
     fn everything_has_a_default_and_may_be_chosen() {
         let args = parse("demo").unwrap();
-        assert_eq!((args.nodes, args.lasting, args.seed), (300, Duration::from_secs(45), 1));
-        let args = parse("demo --nodes 20 --for 1m30s --seed 9 -- --log-level debug").unwrap();
-        assert_eq!((args.nodes, args.lasting, args.seed), (20, Duration::from_secs(90), 9));
+        let chosen = |args: &Args| (args.nodes, args.replicas, args.lasting, args.seed);
+        assert_eq!(chosen(&args), (300, 3, Duration::from_secs(45), 1));
+        let args = parse("demo --nodes 20 --replicas 5 --for 1m30s --seed 9 -- --log-level debug").unwrap();
+        assert_eq!(chosen(&args), (20, 5, Duration::from_secs(90), 9));
         assert_eq!(args.keeper, ["--log-level", "debug"]);
     }
 
@@ -89,6 +96,8 @@ mod tests {
             ("demo --for 2h", "an hour is the most"),
             ("demo --nodes 0", "1..=5000"),
             ("demo --nodes many", "invalid"),
+            ("demo --replicas 0", "1..=9"),
+            ("demo --replicas 10", "1..=9"),
             ("demo --log-level debug", "unexpected argument"),
         ] {
             let error = parse(line).unwrap_err();

@@ -11,7 +11,11 @@ use std::{
 
 use perennial_testkit::{company_labels, node_name};
 
-use crate::edit::{Edit, Labels};
+use crate::{
+    edit::{Edit, Labels},
+    lives::Lives,
+    replicas::{Replica, State, Work},
+};
 
 /// One node of the fleet.
 #[derive(Debug)]
@@ -25,8 +29,8 @@ struct Line {
     seen: Option<Seen>,
     /// A return that is not whole yet, or was the last to become so.
     returned: Option<Return>,
-    /// The keeper was down at some time between its last deletion and its labels' return.
-    through_kill: bool,
+    /// A replica was down or frozen at some time between its last deletion and its labels' return.
+    through_fault: bool,
 }
 
 #[derive(Debug)]
@@ -41,17 +45,6 @@ struct Return {
     /// When the API server had answered.
     at: Instant,
     measured: bool,
-}
-
-/// What the keeper is, as far as we know: we start it and we kill it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeper {
-    /// Not started yet, or started and not ready.
-    Starting,
-    /// Ready.
-    Up,
-    /// Killed.
-    Killed,
 }
 
 /// Something to tell.
@@ -86,27 +79,27 @@ pub(crate) struct Board {
     pub(crate) lasting: Duration,
     pub(crate) round: usize,
     pub(crate) now: String,
-    pub(crate) keeper: Keeper,
-    pub(crate) kills: usize,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) lives: Lives,
     pub(crate) edits: usize,
     pub(crate) deletions: usize,
-    /// From the create's answer to all labels seen, where the keeper was up since the deletion.
+    /// From the create's answer to all labels seen, where all replicas were up since the deletion.
     pub(crate) latencies: Vec<Duration>,
-    /// The same where it was down at some time since then.
-    pub(crate) latencies_through_kill: Vec<Duration>,
+    /// The same where one was not, at some time since then.
+    pub(crate) latencies_through_fault: Vec<Duration>,
     pub(crate) notes: VecDeque<Note>,
 }
 
 impl Board {
     /// A fleet that is wanted, and of which nothing is seen yet.
-    pub(crate) fn new(nodes: usize, lasting: Duration, seed: u64) -> Self {
+    pub(crate) fn new(nodes: usize, replicas: usize, lasting: Duration, seed: u64) -> Self {
         let line = |index| Line {
             name: node_name(index),
             wanted: company_labels(index),
             written: None,
             seen: None,
             returned: None,
-            through_kill: false,
+            through_fault: false,
         };
         let lines: Vec<Line> = (0..nodes).map(line).collect();
         let by_name = lines.iter().enumerate().map(|(index, line)| (line.name.clone(), index)).collect();
@@ -118,12 +111,12 @@ impl Board {
             lasting,
             round: 0,
             now: String::new(),
-            keeper: Keeper::Starting,
-            kills: 0,
+            replicas: (0..replicas).map(Replica::new).collect(),
+            lives: Lives::default(),
             edits: 0,
             deletions: 0,
             latencies: Vec::new(),
-            latencies_through_kill: Vec::new(),
+            latencies_through_fault: Vec::new(),
             notes: VecDeque::new(),
         }
     }
@@ -146,6 +139,7 @@ impl Board {
     /// The watch shows a node.
     pub(crate) fn saw(&mut self, name: &str, uid: &str, labels: &Labels, at: Instant) {
         let Some(line) = self.by_name.get(name).map(|index| &mut self.lines[*index]) else { return };
+        self.lives.saw(uid, labels);
         if line.seen.as_ref().is_none_or(|seen| seen.uid != uid) {
             line.seen = Some(Seen { uid: uid.to_owned(), whole: None });
         }
@@ -161,6 +155,7 @@ impl Board {
     /// The watch shows that a node is gone.
     pub(crate) fn saw_gone(&mut self, name: &str, uid: &str) {
         let Some(line) = self.by_name.get(name).map(|index| &mut self.lines[*index]) else { return };
+        self.lives.saw_gone(uid);
         if line.seen.as_ref().is_some_and(|seen| seen.uid == uid) {
             line.seen = None;
         }
@@ -180,8 +175,10 @@ impl Board {
 
     /// The API server has created a node that returns bare.
     pub(crate) fn returned(&mut self, index: usize, uid: &str, at: Instant) {
+        let faults = !self.all_up();
+        self.lives.returned(uid);
         let line = &mut self.lines[index];
-        line.through_kill |= self.keeper != Keeper::Up;
+        line.through_fault |= faults;
         line.written = Some(uid.to_owned());
         line.returned = Some(Return { uid: uid.to_owned(), at, measured: false });
         let name = line.name.clone();
@@ -191,26 +188,46 @@ impl Board {
 
     /// The API server has deleted a node.
     pub(crate) fn deleted(&mut self, index: usize) {
+        let faults = !self.all_up();
         let line = &mut self.lines[index];
         line.written = None;
-        line.through_kill = self.keeper != Keeper::Up;
+        line.through_fault = faults;
         self.deletions += 1;
     }
 
     /// The API server has taken an edit.
-    pub(crate) fn edited(&mut self, index: usize, edit: &Edit) {
+    pub(crate) fn edited(&mut self, index: usize, uid: &str, edit: &Edit) {
+        self.lives.edited(uid);
         edit.apply(&mut self.lines[index].wanted);
         self.edits += 1;
     }
 
-    /// The keeper is killed, while some are away and some wait for labels.
-    pub(crate) fn killed(&mut self) {
-        self.keeper = Keeper::Killed;
-        self.kills += 1;
+    /// A replica is killed, while some nodes are away and some wait for labels.
+    pub(crate) fn killed(&mut self, replica: usize) {
+        self.replicas[replica].killed();
+        self.fault();
+    }
+
+    /// A replica is frozen, while some nodes are away and some wait for labels.
+    pub(crate) fn paused(&mut self, replica: usize) {
+        self.replicas[replica].paused();
+        self.fault();
+    }
+
+    fn fault(&mut self) {
         for line in &mut self.lines {
             let waits = line.returned.as_ref().is_some_and(|returned| !returned.measured);
-            line.through_kill |= waits || line.written.is_none();
+            line.through_fault |= waits || line.written.is_none();
         }
+    }
+
+    fn all_up(&self) -> bool {
+        self.replicas.iter().all(|replica| replica.state == State::Up)
+    }
+
+    /// What all replicas together said that they did.
+    pub(crate) fn work(&self) -> Work {
+        self.replicas.iter().map(Replica::work).sum()
     }
 
     fn measure(&mut self, name: &str) {
@@ -221,7 +238,8 @@ impl Board {
         {
             returned.measured = true;
             let latency = whole.saturating_duration_since(returned.at);
-            let all = if line.through_kill { &mut self.latencies_through_kill } else { &mut self.latencies };
+            let all =
+                if line.through_fault { &mut self.latencies_through_fault } else { &mut self.latencies };
             all.push(latency);
         }
     }
@@ -274,6 +292,11 @@ impl Shared {
         board.notes.push_back(Note::Step(text));
     }
 
+    /// Tells something beside it: the table shows it anyway.
+    pub(crate) fn aside(&self, text: String) {
+        self.lock().notes.push_back(Note::Step(text));
+    }
+
     /// Tells what is over.
     pub(crate) fn done(&self, text: String) {
         self.lock().notes.push_back(Note::Done(text));
@@ -290,8 +313,8 @@ mod tests {
     use super::*;
 
     fn board() -> (Board, Labels) {
-        let mut board = Board::new(1, Duration::from_secs(1), 1);
-        board.keeper = Keeper::Up;
+        let mut board = Board::new(1, 2, Duration::from_secs(1), 1);
+        board.replicas.iter_mut().for_each(|replica| replica.state = State::Up);
         let labels = board.wanted(0).clone();
         (board, labels)
     }
@@ -348,25 +371,29 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_away_or_waits_when_the_keeper_is_killed_is_counted_apart() {
+    fn whoever_is_away_or_waits_when_a_replica_is_killed_or_paused_is_counted_apart() {
         let ((mut board, labels), start) = (board(), Instant::now());
-        let kill = |board: &mut Board| {
-            board.killed();
-            board.keeper = Keeper::Up;
+        let fault = |board: &mut Board, uid| {
+            if uid == "u2" {
+                board.killed(1);
+            } else {
+                board.paused(1);
+            }
+            board.replicas[1].state = State::Up;
         };
         for (uid, returned_first) in [("u2", true), ("u3", false)] {
             board.deleted(0);
             if !returned_first {
-                kill(&mut board);
+                fault(&mut board, uid);
             }
             board.returned(0, uid, start);
             if returned_first {
-                kill(&mut board);
+                fault(&mut board, uid);
             }
             board.saw("web-00000", uid, &labels, after(start, 900));
         }
         assert!(board.latencies.is_empty());
-        assert_eq!(board.latencies_through_kill, [Duration::from_millis(900); 2]);
+        assert_eq!(board.latencies_through_fault, [Duration::from_millis(900); 2]);
         // The next life begins anew.
         board.deleted(0);
         board.returned(0, "u4", start);

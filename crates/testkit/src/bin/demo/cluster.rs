@@ -1,4 +1,4 @@
-//! The cluster of the demo: a control plane, its nodes as people and kubelets treat them, and the keeper.
+//! The cluster of the demo: a control plane, its nodes as people and kubelets treat them, and the keepers.
 
 use std::{
     ffi::OsString,
@@ -13,19 +13,12 @@ use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use perennial_testkit::{
-    ControlPlane, KeeperBuilder, KeeperProcess, company_labels, eventually, node_name, registration,
-};
+use perennial_testkit::{ControlPlane, company_labels, eventually, node_name, registration};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::{
-    board::{Keeper, Shared},
-    edit::Edit,
-};
+use crate::{board::Shared, edit::Edit, keepers::Keepers};
 
-/// How many keepers run.
-const REPLICAS: usize = 1;
 /// The namespace and the service account of `deploy/rbac.yaml`.
 const ACCOUNT: (&str, &str) = ("perennial", "perennial");
 const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
@@ -35,18 +28,18 @@ const SOON: Duration = Duration::from_mins(1);
 /// Everything that runs. Stopped and removed on drop.
 pub(crate) struct Cluster {
     // Dropped in this order: first those who talk, then whom they talk to.
-    keepers: Vec<KeeperProcess>,
+    keepers: Keepers,
     plane: ControlPlane,
     nodes: Api<Node>,
     board: Shared,
 }
 
 impl Cluster {
-    /// Starts a control plane, without nodes and without a keeper.
+    /// Starts a control plane, without nodes and without keepers.
     pub(crate) async fn start(board: Shared) -> anyhow::Result<Self> {
         let plane = ControlPlane::builder().without_audit().start().await?;
         let nodes = Api::all(plane.admin());
-        Ok(Self { keepers: Vec::new(), plane, nodes, board })
+        Ok(Self { keepers: Keepers::none(board.clone()), plane, nodes, board })
     }
 
     /// The nodes, for an administrator.
@@ -54,26 +47,22 @@ impl Cluster {
         self.nodes.clone()
     }
 
+    /// The keepers.
+    pub(crate) fn keepers(&self) -> &Keepers {
+        &self.keepers
+    }
+
     /// Keeps the logs, and says where when all has ended.
     pub(crate) fn keep_logs(&mut self) {
         self.plane.keep_logs();
     }
 
-    /// Grants what `deploy/rbac.yaml` grants, and starts the keeper with no more than that.
+    /// Grants what `deploy/rbac.yaml` grants, and starts the keepers with no more than that.
     pub(crate) async fn start_keepers(&mut self, arguments: &[OsString]) -> anyhow::Result<()> {
-        let program = KeeperProcess::beside_current_exe()?;
         let (namespace, name) = ACCOUNT;
         let kubeconfig = self.plane.kubeconfig_for_service_account(namespace, name).await?;
         self.grant(&kubeconfig).await.context("granting deploy/rbac.yaml")?;
-        for _ in 0..REPLICAS {
-            let builder = KeeperProcess::builder(&program, self.plane.logs())
-                .kubeconfig(&kubeconfig)
-                .namespace(namespace);
-            let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
-            self.keepers.push(builder.start().await.context("starting the keeper")?);
-        }
-        self.board.lock().keeper = Keeper::Up;
-        Ok(())
+        self.keepers.start(&kubeconfig, namespace, &self.plane.logs(), arguments).await
     }
 
     async fn grant(&self, account: &Path) -> anyhow::Result<()> {
@@ -117,33 +106,6 @@ impl Cluster {
         .await
     }
 
-    /// Kills every keeper (kill -9).
-    pub(crate) async fn kill_keepers(&self) -> anyhow::Result<()> {
-        for keeper in &self.keepers {
-            keeper.kill9().await?;
-        }
-        self.board.lock().killed();
-        Ok(())
-    }
-
-    /// Starts every keeper again, and returns when they are ready.
-    pub(crate) async fn restart_keepers(&self) -> anyhow::Result<()> {
-        self.board.lock().keeper = Keeper::Starting;
-        for keeper in &self.keepers {
-            keeper.start_again().await.context("starting the keeper again")?;
-        }
-        self.board.lock().keeper = Keeper::Up;
-        Ok(())
-    }
-
-    /// Fails if a keeper has ended by itself.
-    pub(crate) async fn check_keepers(&self) -> anyhow::Result<()> {
-        for keeper in &self.keepers {
-            keeper.check().await?;
-        }
-        Ok(())
-    }
-
     /// A node that people have labelled joins.
     pub(crate) async fn create(&self, index: usize) -> anyhow::Result<()> {
         let mut node = registration(index);
@@ -171,8 +133,9 @@ impl Cluster {
     /// Somebody sets or removes a label.
     pub(crate) async fn edit(&self, index: usize, edit: &Edit) -> anyhow::Result<()> {
         let patch = json!({"metadata": {"labels": {edit.key: edit.value}}});
-        self.nodes.patch_metadata(&node_name(index), &PatchParams::default(), &Patch::Merge(patch)).await?;
-        self.board.lock().edited(index, edit);
+        let (name, how) = (node_name(index), PatchParams::default());
+        let edited = self.nodes.patch_metadata(&name, &how, &Patch::Merge(patch)).await?;
+        self.board.lock().edited(index, &edited.uid().unwrap_or_default(), edit);
         Ok(())
     }
 }

@@ -1,18 +1,24 @@
-//! `make demo`: a fleet whose nodes come and go, a keeper that is killed in between, and every label counted.
+//! `make demo`: a fleet whose nodes come and go, replicas that are killed and paused in between, and every label
+//! counted.
 //!
 //! ```text
-//! args ─> run ─┬─> scenes: people label, nodes go and return, the keeper is killed ──> cluster ──> API server
-//!              ├─> eyes: the demo's own watch ──> board: what is wanted, seen, measured     <──────────┘
+//! args ─> run ─┬─> scenes: people label, nodes go and return, replicas are killed ──> cluster ──> API server
+//!              ├─> eyes: the demo's own watch ──> board: what is wanted, seen, measured    <──────────┘
+//!              ├─> keepers: what the replicas say of their work ──> replicas, on the board
 //!              └─> view: the board as a table redrawn in place, or as lines
-//!                  verdict: a last list, compared label by label
+//!                  verdict: a last list, compared label by label; lives: nothing given twice
 //! ```
-//! Nothing here asks the keeper how it is doing: what counts is what a client of the API server can see.
+//! The replicas are asked who of them does what. Whether all is well they are not asked: what counts is what a client
+//! of the API server can see.
 
 mod args;
 mod board;
 mod cluster;
 mod edit;
 mod eyes;
+mod keepers;
+mod lives;
+mod replicas;
 mod run;
 mod scenes;
 mod verdict;

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 async fn demo(args: &Args) -> End {
-    let board = Shared::new(Board::new(args.nodes.into(), args.lasting, args.seed));
+    let board = Shared::new(Board::new(args.nodes.into(), args.replicas.into(), args.lasting, args.seed));
     let mut view = View::new(board.clone());
     let mut cluster = None;
     let end = tokio::select! {
@@ -102,13 +102,17 @@ async fn watched(args: &Args, board: &Shared, cluster: &mut Cluster) -> anyhow::
     let what = format!("{} with {}", words::count(args.nodes.into(), "node"), words::count(labels, "label"));
     started(board, &what, began);
 
-    board.now("the keeper starts, with the permissions of deploy/rbac.yaml");
+    let keepers = words::count(args.replicas.into(), "keeper");
+    board.now(format!("{keepers}, with the permissions of deploy/rbac.yaml"));
     let began = Instant::now();
     cluster.start_keepers(&args.keeper).await?;
     cluster.recorded().await?;
-    started(board, "the keeper, and a record of every node", began);
+    started(board, &format!("{keepers}, and a record of every node"), began);
 
-    Scenes::new(cluster, board.clone(), args).play().await?;
+    tokio::select! {
+        deaf = cluster.keepers().listen() => match deaf {},
+        played = Scenes::new(cluster, board.clone(), args).play() => played?,
+    }
     board.now("all nodes are listed and compared");
     let verdict = Verdict::reach(&cluster.nodes(), board).await?;
     board.now("it is over");

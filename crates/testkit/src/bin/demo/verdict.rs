@@ -9,6 +9,7 @@ use perennial_testkit::{kubelet_labels, node_name};
 use crate::{
     board::{Board, Shared},
     edit::Labels,
+    replicas::Replica,
     view::words,
 };
 
@@ -21,7 +22,12 @@ pub(crate) struct Verdict {
     kept: usize,
     wanted: usize,
     nodes: usize,
+    /// Lives of nodes that got labels back, and how many of all lives got them once too often.
+    given: usize,
+    again: usize,
     faults: Vec<Fault>,
+    /// What each replica did, in a line.
+    replicas: Vec<String>,
 }
 
 /// What is wrong with one node.
@@ -48,17 +54,26 @@ impl Verdict {
         let fault = |index| Fault::find(index, board.wanted(index), found.get(&node_name(index)));
         let faults: Vec<Fault> = (0..board.nodes()).filter_map(fault).collect();
         let (wanted, lost) = (board.labels(), faults.iter().map(Fault::size).sum());
-        Self { kept: wanted.saturating_sub(lost), wanted, nodes: board.nodes(), faults }
+        Self {
+            kept: wanted.saturating_sub(lost),
+            wanted,
+            nodes: board.nodes(),
+            given: board.lives.given(),
+            again: board.lives.given_again(),
+            faults,
+            replicas: board.replicas.iter().map(tale).collect(),
+        }
     }
 
-    /// Nothing is missing, wrong, or there against somebody's will.
+    /// Nothing is missing, wrong, or there against somebody's will, and nothing was given twice.
     pub(crate) fn all_kept(&self) -> bool {
-        self.faults.is_empty()
+        self.faults.is_empty() && self.again == 0
     }
 
-    /// Some of what is wrong, a line for each node.
+    /// Who did what, and some of what is wrong, a line for each node.
     pub(crate) fn details(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.faults.iter().take(NAMED).map(Fault::to_string).collect();
+        let mut lines = self.replicas.clone();
+        lines.extend(self.faults.iter().take(NAMED).map(Fault::to_string));
         if let Some(more) = self.faults.len().checked_sub(NAMED).filter(|more| *more > 0) {
             lines.push(format!("and {}", words::count(more, "more node")));
         }
@@ -68,8 +83,34 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kept {} of {} labels on {} nodes", self.kept, self.wanted, self.nodes)
+        write!(f, "kept {} of {} labels on {} nodes; ", self.kept, self.wanted, self.nodes)?;
+        match (self.given, self.again) {
+            (0, 0) => write!(f, "nothing was given back"),
+            (given, 0) => write!(f, "given once each, on {}", words::count(given, "return")),
+            (given, again) => {
+                write!(f, "given once too often to {again} of {}", words::count(given, "return"))
+            }
+        }
     }
+}
+
+/// What was done to a replica, and what it did.
+fn tale(replica: &Replica) -> String {
+    let (work, times) = (replica.work(), |what: &str, often| match often {
+        0 => String::new(),
+        1 => format!(", {what} once"),
+        2 => format!(", {what} twice"),
+        often => format!(", {what} {often} times"),
+    });
+    format!(
+        "{}: share {}, {}, {}{}{}",
+        replica.name,
+        words::percent(replica.share()),
+        words::count(work.restores, "restore"),
+        words::count(work.takeovers, "takeover"),
+        times("killed", replica.kills),
+        times("paused", replica.pauses),
+    )
 }
 
 impl Fault {
@@ -112,18 +153,52 @@ mod tests {
     use super::*;
 
     fn fleet() -> (Board, BTreeMap<String, Labels>) {
-        let board = Board::new(8, Duration::from_secs(1), 1);
+        let board = Board::new(8, 2, Duration::from_secs(1), 1);
         let labels = |index| kubelet_labels(index).into_iter().chain(board.wanted(index).clone()).collect();
         let found = (0..8).map(|index| (node_name(index), labels(index))).collect();
         (board, found)
+    }
+
+    /// `K`, `L` and the end of the last line.
+    fn told(verdict: &Verdict) -> (usize, usize, String) {
+        let line = verdict.to_string();
+        let (labels, rest) = line.split_once(" labels on 8 nodes; ").unwrap();
+        let (kept, wanted) = labels.strip_prefix("kept ").unwrap().split_once(" of ").unwrap();
+        (kept.parse().unwrap(), wanted.parse().unwrap(), rest.to_owned())
     }
 
     #[test]
     fn a_fleet_with_all_its_labels_is_kept() {
         let (board, found) = fleet();
         let verdict = Verdict::judge(&board, &found);
-        assert!(verdict.all_kept() && verdict.details().is_empty());
-        assert_eq!(verdict.to_string(), format!("kept {0} of {0} labels on 8 nodes", board.labels()));
+        assert!(verdict.all_kept());
+        assert_eq!(verdict.details().len(), 2, "a line for each replica");
+        assert_eq!(told(&verdict), (board.labels(), board.labels(), "nothing was given back".to_owned()));
+    }
+
+    #[test]
+    fn what_was_given_twice_is_no_success_even_if_all_is_kept() {
+        let (mut board, found) = fleet();
+        let bare = Labels::new();
+        for (uid, changes) in [("u1", 1), ("u2", 1), ("u3", 2)] {
+            board.lives.returned(uid);
+            board.lives.saw(uid, &bare);
+            (0..changes).for_each(|n| board.lives.saw(uid, &[("n".to_owned(), format!("{n}"))].into()));
+            let verdict = Verdict::judge(&board, &found);
+            assert_eq!(verdict.all_kept(), uid != "u3");
+        }
+        let verdict = Verdict::judge(&board, &found);
+        assert_eq!(told(&verdict).2, "given once too often to 1 of 3 returns");
+    }
+
+    #[test]
+    fn what_was_done_to_a_replica_is_told() {
+        let (mut board, found) = fleet();
+        board.killed(1);
+        board.killed(1);
+        board.paused(1);
+        let told = "keeper-2: share -, 0 restores, 0 takeovers, killed twice, paused once";
+        assert_eq!(Verdict::judge(&board, &found).details()[1], told);
     }
 
     #[test]
@@ -135,10 +210,9 @@ mod tests {
         labels.insert("kernel-test".to_owned(), String::new());
         let verdict = Verdict::judge(&board, &found);
         assert!(!verdict.all_kept());
-        let all = board.labels();
-        assert_eq!(verdict.to_string(), format!("kept {} of {all} labels on 8 nodes", all - 3));
-        let told = "web-00000: missing: team; wrong value: pool; removed, but back: kernel-test";
-        assert_eq!(verdict.details(), [told]);
+        assert_eq!(told(&verdict).0, board.labels() - 3);
+        let fault = "web-00000: missing: team; wrong value: pool; removed, but back: kernel-test";
+        assert_eq!(verdict.details()[2..], [fault]);
     }
 
     #[test]
@@ -146,8 +220,8 @@ mod tests {
         let (board, mut found) = fleet();
         found.clear();
         let verdict = Verdict::judge(&board, &found);
-        assert_eq!(verdict.to_string(), format!("kept 0 of {} labels on 8 nodes", board.labels()));
-        assert_eq!(verdict.details().len(), NAMED + 1);
-        assert_eq!(verdict.details()[NAMED], "and 3 more nodes");
+        assert_eq!((told(&verdict).0, told(&verdict).1), (0, board.labels()));
+        assert_eq!(verdict.details()[2..].len(), NAMED + 1);
+        assert_eq!(verdict.details().last().unwrap(), "and 3 more nodes");
     }
 }

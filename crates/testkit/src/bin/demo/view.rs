@@ -38,7 +38,8 @@ struct Screen {
 
 impl View {
     pub(crate) fn new(board: Shared) -> Self {
-        Self { board, began: Instant::now(), screen: Screen::fits().then(Screen::new) }
+        let height = table::height(board.lock().replicas.len());
+        Self { board, began: Instant::now(), screen: Screen::fits(height).then(Screen::new) }
     }
 
     /// Shows what happens, for ever: returns when nobody reads it any more.
@@ -90,10 +91,10 @@ impl Screen {
     }
 
     /// Whether there is a terminal that can show the table.
-    fn fits() -> bool {
+    fn fits(lines: usize) -> bool {
         let capable = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         let room = terminal_size().is_some_and(|(Width(width), Height(height))| {
-            usize::from(width) >= table::WIDTH / 2 && usize::from(height) > table::HEIGHT
+            usize::from(width) >= table::WIDTH / 2 && usize::from(height) > lines
         });
         io::stdout().is_terminal() && capable && room
     }

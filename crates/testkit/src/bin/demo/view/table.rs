@@ -1,39 +1,49 @@
-//! The table: the board in a dozen lines of 80 columns.
+//! The table: the board in some lines of 80 columns.
 
 use std::time::Duration;
 
 use super::{
     paint::Paint,
-    words::{clock, count, duration, thousands},
+    words::{clock, count, duration, percent, thousands},
 };
-use crate::board::{Board, Counts, Keeper};
+use crate::{
+    board::{Board, Counts},
+    replicas::{Replica, State},
+};
 
 /// How wide it is at most.
 pub(super) const WIDTH: usize = 80;
-/// How many lines it has.
-pub(super) const HEIGHT: usize = 15;
 /// How wide the bar is.
 const BAR: usize = 66;
 
+/// How many lines it has.
+pub(super) fn height(replicas: usize) -> usize {
+    15 + replicas
+}
+
 pub(super) fn lines(board: &Board, paint: Paint) -> Vec<String> {
     let counts = board.counts();
-    vec![
+    let above = [
         String::new(),
         heading(board, paint),
         paint.faint(&"─".repeat(WIDTH)),
-        row("keeper", &keeper(board, paint), paint),
         row("now", &cut(&board.now, WIDTH - 12), paint),
-        String::new(),
         row("fleet", &bar(counts, paint), paint),
         row("", &legend(counts, paint), paint),
         String::new(),
+        row("replicas", &replicas_heading(paint), paint),
+    ];
+    let replicas = board.replicas.iter().map(|one| row("", &replica(one, paint), paint));
+    let below = [
+        String::new(),
         row("people", &people(board), paint),
         row("restored", &restored(board), paint),
-        row("latency", &latency("keeper up", &board.latencies, paint), paint),
-        row("", &latency("through a kill -9", &board.latencies_through_kill, paint), paint),
+        row("latency", &latency("all replicas up", &board.latencies, paint), paint),
+        row("", &latency("through a kill or a pause", &board.latencies_through_fault, paint), paint),
         row("", &paint.faint("from the answer to a node's creation to the sight of all its labels"), paint),
         String::new(),
-    ]
+    ];
+    above.into_iter().chain(replicas).chain(below).collect()
 }
 
 fn heading(board: &Board, paint: Paint) -> String {
@@ -60,16 +70,29 @@ fn row(name: &str, value: &str, paint: Paint) -> String {
     format!(" {} {value}", paint.faint(&format!("{name:<10}")))
 }
 
-fn keeper(board: &Board, paint: Paint) -> String {
-    let state = match board.keeper {
-        Keeper::Starting => paint.attention("◌ starts"),
-        Keeper::Up => paint.good("● up"),
-        Keeper::Killed => paint.bad("✗ killed"),
+fn columns([who, share, restores, takeovers, duplicates]: [&str; 5]) -> [String; 2] {
+    [format!("{who:<18}"), format!("{share:>13}{restores:>11}{takeovers:>12}{duplicates:>13}")]
+}
+
+fn replicas_heading(paint: Paint) -> String {
+    paint.faint(&columns(["", "share", "restores", "takeovers", "duplicates"]).concat())
+}
+
+fn replica(replica: &Replica, paint: Paint) -> String {
+    let state = match replica.state {
+        State::Starting => format!("◌ {} starts", replica.name),
+        State::Up => format!("● {} up", replica.name),
+        State::Killed => format!("✗ {} killed", replica.name),
+        State::Paused => format!("‖ {} paused", replica.name),
     };
-    match board.kills {
-        0 => state,
-        1 => format!("{state}, killed once"),
-        kills => format!("{state}, killed {kills} times"),
+    let (share, work) = (percent(replica.share()), replica.work());
+    let [restores, takeovers, duplicates] = [work.restores, work.takeovers, work.duplicates].map(thousands);
+    let [who, numbers] = columns([&state, &share, &restores, &takeovers, &duplicates]);
+    // Of one that is not up we know only what was heard last.
+    match replica.state {
+        State::Up => format!("{}{numbers}", paint.good(&who)),
+        State::Starting | State::Paused => format!("{}{}", paint.attention(&who), paint.faint(&numbers)),
+        State::Killed => format!("{}{}", paint.bad(&who), paint.faint(&numbers)),
     }
 }
 
@@ -100,15 +123,15 @@ fn people(board: &Board) -> String {
 }
 
 fn restored(board: &Board) -> String {
-    count(board.latencies.len() + board.latencies_through_kill.len(), "node")
+    count(board.latencies.len() + board.latencies_through_fault.len(), "node")
 }
 
 fn latency(name: &str, measured: &[Duration], paint: Paint) -> String {
     let mut measured = measured.to_vec();
     measured.sort_unstable();
-    let Some(max) = measured.last() else { return paint.faint(&format!("{name:<18} -")) };
+    let Some(max) = measured.last() else { return paint.faint(&format!("{name:<26} -")) };
     let half = measured[measured.len() / 2];
-    format!("{name:<18} p50 {:<10} max {}", duration(half), duration(*max))
+    format!("{name:<26} p50 {:<10} max {}", duration(half), duration(*max))
 }
 
 fn cut(text: &str, width: usize) -> String {
@@ -127,14 +150,21 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::replicas::Word;
+
+    const METRICS: [&str; 3] =
+        ["perennial_restores_total", "perennial_member_takeovers_total", "perennial_member_duplicates_total"];
 
     fn board() -> Board {
-        let mut board = Board::new(5_000, Duration::from_hours(1), u64::from(u32::MAX));
+        let mut board = Board::new(5_000, 9, Duration::from_hours(1), u64::from(u32::MAX));
         board.now = "many things happen ".repeat(10);
-        board.keeper = Keeper::Killed;
-        (board.kills, board.round, board.edits, board.deletions) = (120, 240, 1_234_567, 1_234_567);
+        board.replicas[0].state = State::Up;
+        board.replicas[0].said(Word::read(&METRICS.map(|name| (name.to_owned(), 1_234_567.0)).into()));
+        board.killed(1);
+        board.paused(2);
+        (board.round, board.edits, board.deletions) = (240, 1_234_567, 1_234_567);
         board.latencies = vec![Duration::from_mins(50); 3];
-        board.latencies_through_kill = vec![Duration::from_mins(50); 3];
+        board.latencies_through_fault = vec![Duration::from_mins(50); 3];
         for index in 0..4_000 {
             board.saw(
                 &perennial_testkit::node_name(index),
@@ -149,7 +179,7 @@ mod tests {
     #[test]
     fn the_fullest_table_fits_80_columns() {
         let lines = lines(&board(), Paint::plain());
-        assert_eq!(lines.len(), HEIGHT);
+        assert_eq!(lines.len(), height(9));
         for line in lines {
             assert!(width(&line) <= WIDTH, "{}: {line}", width(&line));
             assert!(!line.contains('\x1b'), "{line}");

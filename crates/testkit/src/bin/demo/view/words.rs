@@ -29,6 +29,11 @@ pub(crate) fn thousands(number: usize) -> String {
     text
 }
 
+/// `34 %`, or `-` where nothing is known.
+pub(crate) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0))
+}
+
 /// `12 ms`, `1.4 s`.
 pub(crate) fn duration(duration: Duration) -> String {
     match duration.as_millis() {
@@ -53,6 +58,7 @@ mod tests {
         assert_eq!((count(1, "node"), count(2, "node")), ("1 node".to_owned(), "2 nodes".to_owned()));
         let times = [3, 999, 1_000, 12_340].map(|millis| duration(Duration::from_millis(millis)));
         assert_eq!(times, ["3 ms", "999 ms", "1.0 s", "12.3 s"]);
+        assert_eq!([None, Some(0.336), Some(1.0)].map(percent), ["-", "34 %", "100 %"]);
         assert_eq!(clock(Duration::from_secs(65)), "1:05");
     }
 }
