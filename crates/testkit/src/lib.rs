@@ -19,6 +19,7 @@ mod log;
 mod pki;
 mod port;
 mod process;
+pub mod proxy;
 #[cfg(test)]
 mod send;
 mod server;
