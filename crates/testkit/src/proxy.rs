@@ -20,7 +20,11 @@
 //! | `list`, `stream`, `source`, `event` | what is in a reply |
 //! | `stop`, `journal`, `shared` | what the test's hand holds |
 
-use std::{io::Write, path::Path, sync::Arc};
+use std::{
+    io::Write,
+    path::Path,
+    sync::{Arc, Weak},
+};
 
 use anyhow::Context;
 use hyper::{server::conn::http1, service::service_fn};
@@ -121,7 +125,7 @@ impl Proxy {
         let lifted = self.shared.ended.child_token();
         let id = self.shared.state().rules.inject(matcher, fault.into(), lifted.clone());
         self.shared.changed.send_replace(());
-        Injection { shared: Arc::clone(&self.shared), id, lifted, keep: false }
+        Injection { shared: Arc::downgrade(&self.shared), id, lifted, keep: false }
     }
 
     /// Breaks the connections of what is under way now and picked: requests, replies and open streams.
@@ -141,7 +145,7 @@ impl Proxy {
     ///
     /// ```text
     /// let stop = proxy.stop(Matcher::any(), 7, Moment::BeforeReply);
-    /// let stopped = stop.reached().await;
+    /// let stopped = stop.reached().await?;
     /// keeper.kill9().await?;
     /// drop(stopped);
     /// ```
@@ -177,7 +181,8 @@ impl Drop for Proxy {
 /// A fault that is on. Dropped, it is lifted: whatever it keeps waiting goes on.
 #[must_use]
 pub struct Injection {
-    shared: Arc<Shared>,
+    /// The proxy may go before.
+    shared: Weak<Shared>,
     id: u64,
     lifted: CancellationToken,
     keep: bool,
@@ -195,7 +200,7 @@ impl Injection {
     /// How often it has struck.
     #[must_use]
     pub fn met(&self) -> u64 {
-        self.shared.state().rules.met(self.id)
+        self.shared.upgrade().map_or(0, |shared| shared.state().rules.met(self.id))
     }
 }
 
@@ -204,9 +209,11 @@ impl Drop for Injection {
         if self.keep {
             return;
         }
-        self.shared.state().rules.lift(self.id);
-        self.lifted.cancel();
-        self.shared.changed.send_replace(());
+        if let Some(shared) = self.shared.upgrade() {
+            shared.state().rules.lift(self.id);
+            self.lifted.cancel();
+            shared.changed.send_replace(());
+        }
     }
 }
 

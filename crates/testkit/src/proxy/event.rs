@@ -12,6 +12,8 @@ pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 pub(super) struct Event {
     pub(super) kind: String,
     pub(super) name: String,
+    /// It is an item of a streamed list.
+    pub(super) initial: bool,
     /// It ends the streamed list.
     pub(super) ends_list: bool,
     /// With its newline.
@@ -42,12 +44,12 @@ impl Event {
     /// Reads a line; one that is no event is an event of no type.
     pub(super) fn read(line: Bytes) -> Self {
         let Ok(Line { kind, object: Object { metadata } }) = serde_json::from_slice(&line) else {
-            return Self { kind: String::new(), name: String::new(), ends_list: false, line };
+            return Self { kind: String::new(), name: String::new(), initial: false, ends_list: false, line };
         };
         let Metadata { name, annotations } = metadata;
         let ends_list =
             kind == "BOOKMARK" && annotations.is_some_and(|all| all.contains_key(INITIAL_EVENTS_END));
-        Self { kind, name, ends_list, line }
+        Self { kind, name, initial: false, ends_list, line }
     }
 
     pub(super) fn of(value: &Value) -> Self {

@@ -18,6 +18,7 @@ pub type Edit = Arc<dyn Fn(Value) -> Option<Vec<Value>> + Send + Sync>;
 /// | an event of a stream, or a list | `Edit` |
 ///
 /// A fault that is lifted lets go: what it delays, hangs, holds or dribbles goes on at once.
+/// The items of a streamed list are events too (see [`super::Matcher::news`]).
 /// Faults that meet the same call add up, in the order of this table. Bookmarks are held, lagged and edited, and
 /// otherwise left alone.
 #[derive(Clone)]

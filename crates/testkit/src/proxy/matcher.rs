@@ -18,6 +18,7 @@ pub struct Matcher {
     namespace: Option<String>,
     name: Option<String>,
     event: Option<String>,
+    news: bool,
     query: Vec<(String, bool)>,
     when: Option<When>,
 }
@@ -77,6 +78,12 @@ impl Matcher {
         self
     }
 
+    /// Only events after a streamed list, none of its items.
+    pub fn news(mut self) -> Self {
+        self.news = true;
+        self
+    }
+
     /// Only with this text in the query.
     pub fn query(mut self, text: &str) -> Self {
         self.query.push((text.to_owned(), true));
@@ -116,13 +123,13 @@ impl Matcher {
     /// Whether the event, of a stream that was picked, is one of them.
     pub(super) fn takes_event(&self, event: &Event) -> bool {
         let is = |wanted: &Option<String>, it: &str| wanted.as_deref().is_none_or(|wanted| it == wanted);
-        is(&self.name, &event.name) && is(&self.event, &event.kind)
+        is(&self.name, &event.name) && is(&self.event, &event.kind) && !(self.news && event.initial)
     }
 }
 
 impl fmt::Debug for Matcher {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verbs, resource, namespace, name, event, query, when } = self;
+        let Self { verbs, resource, namespace, name, event, news, query, when } = self;
         let mut out = out.debug_struct("Matcher");
         if !verbs.is_empty() {
             out.field("verbs", verbs);
@@ -136,6 +143,9 @@ impl fmt::Debug for Matcher {
         }
         if !query.is_empty() {
             out.field("query", query);
+        }
+        if *news {
+            out.field("news", news);
         }
         if when.is_some() {
             out.field("when", &"..");

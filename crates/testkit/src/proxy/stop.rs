@@ -1,7 +1,8 @@
 //! Standing still at one call, so that a test can do something exactly then: kill the caller, say.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use anyhow::Context;
 use tokio::sync::{oneshot, watch};
 
 use super::{Call, Matcher, answer::Broken, shared::Shared};
@@ -114,15 +115,14 @@ impl Stop {
         let gate = Gate { id, verdict: receiver };
         let point = Point { moment, reached: tell, gate };
         stops.awaited.push(Awaited { matcher, left: skip, point });
-        Self { reached, hold: Hold { shared: Arc::clone(shared), id, verdict } }
+        Self { reached, hold: Hold { shared: Arc::downgrade(shared), id, verdict } }
     }
 
-    /// Waits for the call. If it breaks by itself before it is there, this waits forever.
-    pub async fn reached(self) -> Stopped {
-        match self.reached.await {
-            Ok(call) => Stopped { call, hold: self.hold },
-            Err(_) => std::future::pending().await,
-        }
+    /// Waits for the call. Fails if that breaks for another reason before it gets to its moment: its sender has
+    /// gone, say.
+    pub async fn reached(self) -> anyhow::Result<Stopped> {
+        let call = self.reached.await.context("the call broke before it could be stopped")?;
+        Ok(Stopped { call, hold: self.hold })
     }
 }
 
@@ -150,7 +150,7 @@ impl Stopped {
 }
 
 struct Hold {
-    shared: Arc<Shared>,
+    shared: Weak<Shared>,
     id: u64,
     verdict: watch::Sender<Verdict>,
 }
@@ -164,6 +164,8 @@ impl Drop for Hold {
             }
             undecided
         });
-        self.shared.state().stops.forget(self.id);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.state().stops.forget(self.id);
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Call, Fault, Verb,
+    Call, Fault, Matcher, Verb,
     answer::{Broken, Pieces, breaking},
     event::Event,
     plan::Items,
@@ -134,8 +134,9 @@ impl Pump {
     }
 
     /// One event from the API server.
-    async fn take(&mut self, event: Event) -> Result<(), Over> {
+    async fn take(&mut self, mut event: Event) -> Result<(), Over> {
         self.release().await?;
+        event.initial = self.in_list;
         if self.in_list && event.is_change() && self.is_missing() {
             return Ok(());
         }
@@ -174,19 +175,7 @@ impl Pump {
                 Fault::Swap => held = held.or(Some((Until::Next, lifted))),
                 Fault::Hold => held = Some((Until::Lifted, lifted)),
                 Fault::Lag(by) => held = held.or(Some((Until::Time(Instant::now() + by), lifted))),
-                Fault::Replay => {
-                    let state = self.shared.state();
-                    let past: Vec<Event> =
-                        state.past(&self.call.resource).cloned().map(Event::read).collect();
-                    // The last one is this one.
-                    let earlier = past.len().saturating_sub(1);
-                    let past: Vec<&Event> =
-                        past[..earlier].iter().filter(|event| matcher.takes_event(event)).collect();
-                    if !past.is_empty() {
-                        let at = StdRng::seed_from_u64(seed).random_range(0..past.len());
-                        events.push(past[at].clone());
-                    }
-                }
+                Fault::Replay => events.extend(self.earlier(&matcher, seed)),
                 Fault::Edit(edit) => {
                     let mut edited = Vec::new();
                     for event in events {
@@ -207,6 +196,16 @@ impl Pump {
             }
         }
         Ok(())
+    }
+
+    /// An earlier event that the fault meets.
+    fn earlier(&self, matcher: &Matcher, seed: u64) -> Option<Event> {
+        let state = self.shared.state();
+        let mut past: Vec<Event> = state.past(&self.call.resource).cloned().map(Event::read).collect();
+        // The last one is the one that comes now.
+        past.pop();
+        past.retain(|event| matcher.takes_event(event));
+        past.choose(&mut StdRng::seed_from_u64(seed)).cloned()
     }
 
     /// Sends what has waited long enough.

@@ -1,16 +1,20 @@
 //! What goes wrong with calls.
 
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Error,
-    api::{ListParams, PostParams},
+    Api, Error,
+    api::{ListParams, PostParams, WatchParams},
 };
 use perennial_testkit::{
     eventually,
-    proxy::{Fault, Matcher, Verb},
+    proxy::{Fault, Matcher, Proxy, Verb},
 };
+use tokio::runtime::Handle;
 
-use crate::world::{HOUR, SOON, World, config_map, until};
+use crate::world::{HOUR, SOON, Watch, World, config_map, plane, until};
 
 fn configmaps() -> Matcher {
     Matcher::on("configmaps")
@@ -169,7 +173,7 @@ async fn what_hangs_can_be_cut() {
 async fn bytes_dribble() {
     let world = World::new().await;
     world.create("a").await;
-    let slow = world.proxy.inject(configmaps(), Fault::Dribble(100, std::time::Duration::from_millis(1)));
+    let slow = world.proxy.inject(configmaps(), Fault::Dribble(100, Duration::from_millis(1)));
     assert!(world.names().await.unwrap().contains(&"a".to_owned()));
     assert!(world.watch().await.list().await.contains(&"ADDED a".to_owned()));
     drop(slow);
@@ -197,6 +201,66 @@ async fn chance_follows_the_seed() {
     assert!(one.contains(&true) && one.contains(&false));
     assert_eq!(luck(1).await, one);
     assert_ne!(luck(2).await, one);
+}
+
+/// Whatever happens on the way, the journal knows what the API server did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_storm_of_faults_the_journal_tells_the_truth() {
+    let world = World::seeded(3).await;
+    let soon = Duration::from_millis(5);
+    for fault in [
+        Fault::DelayRequest(soon),
+        Fault::DelayReply(soon),
+        Fault::Cut,
+        Fault::LoseReply,
+        Fault::Refuse(500),
+        Fault::Throttle(429, 1),
+        Fault::Dribble(50, Duration::from_millis(1)),
+        Fault::Break,
+    ] {
+        world.proxy.inject(creates(), fault.chance(0.15)).keep();
+    }
+    let creations = (0..200).map(|index| {
+        let world = &world;
+        async move { create(world, &format!("c{index}")).await.is_ok() }
+    });
+    let created = stream::iter(creations).buffer_unordered(20).collect::<Vec<bool>>().await;
+    let journal = world.proxy.journal();
+    assert_eq!(journal.len(), 200);
+    let done = journal.iter().filter(|entry| entry.server == Some(201)).count();
+    let told = journal.iter().filter(|entry| entry.sender == Some(201)).count();
+    let there = world.direct.list(&ListParams::default()).await.unwrap();
+    assert_eq!(there.items.len(), done);
+    let known = created.iter().filter(|created| **created).count();
+    assert!(0 < known && known < told && told < done && done < 200, "{known} {told} {done}");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_proxy_that_is_dropped() {
+    let world = World::new().await;
+    world.create("a").await;
+    let tasks = || Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let other = Proxy::start(&plane().await.1).await.unwrap();
+    let through = Api::namespaced(other.client().unwrap(), &world.namespace);
+    let hang = other.inject(creates(), Fault::Hang);
+    let mut watch = Watch::start(&through, &WatchParams::default().initial_events(), "0").await;
+    assert_eq!(watch.list().await, ["ADDED a"]);
+    let _hold = other.inject(Matcher::streams(), Fault::Hold);
+    let kubeconfig = other.kubeconfig().to_owned();
+    tokio::select! {
+        created = async { through.create(&PostParams::default(), &config_map("b")).await } => {
+            panic!("{created:?}")
+        }
+        () = until("it hangs", || hang.met() == 1) => {}
+    }
+    assert!(tasks() > before);
+    drop(other);
+    assert_eq!(watch.next().await, "END");
+    assert!(!kubeconfig.exists());
+    drop((through, watch));
+    until("its tasks have ended", || tasks() <= before).await;
+    assert!(!exists(&world, "b").await);
 }
 
 #[tokio::test]

@@ -61,6 +61,21 @@ async fn held_events_come_in_order_when_the_fault_is_lifted() {
 }
 
 #[tokio::test]
+async fn items_of_a_streamed_list_may_be_spared() {
+    let world = World::new().await;
+    world.create("a").await;
+    let mut one = world.watch().await;
+    assert!(one.list().await.contains(&"ADDED a".to_owned()));
+    let _news = world.proxy.inject(watches().news(), Fault::Duplicate);
+    let mut watch = world.watch().await;
+    assert_eq!(watch.list().await, ["ADDED a"]);
+    world.create("b").await;
+    assert_eq!(watch.take(2).await, ["ADDED b", "ADDED b"]);
+    let _all = world.proxy.inject(watches().named("a"), Fault::Drop);
+    assert_eq!(world.watch().await.list().await, ["ADDED b"]);
+}
+
+#[tokio::test]
 async fn one_resource_lags_while_another_does_not() {
     let world = World::new().await;
     let leases: Api<Lease> = Api::namespaced(world.client(), &world.namespace);

@@ -1,7 +1,7 @@
 //! Standing still at a call.
 
 use kube::api::PostParams;
-use perennial_testkit::proxy::{Matcher, Moment, Verb};
+use perennial_testkit::proxy::{Fault, Matcher, Moment, Verb};
 use tokio::time::timeout;
 
 use crate::world::{SOON, World, config_map, until};
@@ -15,7 +15,7 @@ async fn a_stop_before_the_request_breaks_or_goes_on() {
         let (created, ()) = tokio::join!(
             async { world.through.create(&PostParams::default(), &config_map(name)).await },
             async {
-                let stopped = timeout(SOON, stop.reached()).await.unwrap();
+                let stopped = timeout(SOON, stop.reached()).await.unwrap().unwrap();
                 assert_eq!(stopped.call().verb, Verb::Create);
                 assert_eq!(stopped.call().index + 1, world.proxy.calls());
                 assert_eq!(world.direct.get_opt(name).await.unwrap(), None);
@@ -38,7 +38,7 @@ async fn a_stop_before_the_reply_has_it_committed() {
         let (created, ()) = tokio::join!(
             async { world.through.create(&PostParams::default(), &config_map(name)).await },
             async {
-                let stopped = timeout(SOON, stop.reached()).await.unwrap();
+                let stopped = timeout(SOON, stop.reached()).await.unwrap().unwrap();
                 assert!(world.direct.get_opt(name).await.unwrap().is_some());
                 if goes_on {
                     stopped.go_on();
@@ -61,7 +61,7 @@ async fn whoever_comes_after_a_stop_waits_uncounted_and_shares_its_fate() {
                 world.through.create(&PostParams::default(), &config_map(&name)).await
             },
             async {
-                let stopped = timeout(SOON, stop.reached()).await.unwrap();
+                let stopped = timeout(SOON, stop.reached()).await.unwrap().unwrap();
                 until("another one waits", || world.proxy.waiting() == 1).await;
                 assert_eq!(stopped.call().index + 1, world.proxy.calls());
                 if goes_on {
@@ -75,6 +75,17 @@ async fn whoever_comes_after_a_stop_waits_uncounted_and_shares_its_fate() {
     }
     // A stop that was never reached is taken back.
     drop(world.proxy.stop(Matcher::any(), 0, Moment::BeforeRequest));
+    world.names().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_that_its_call_cannot_reach_is_told() {
+    let world = World::new().await;
+    let cut = world.proxy.inject(Matcher::any(), Fault::Cut.once());
+    let stop = world.proxy.stop(Matcher::any(), 0, Moment::BeforeReply);
+    assert!(world.names().await.is_err());
+    assert!(timeout(SOON, stop.reached()).await.unwrap().is_err());
+    assert_eq!(cut.met(), 1);
     world.names().await.unwrap();
 }
 
