@@ -8,10 +8,15 @@
 
 #[path = "../keeper/audit.rs"]
 mod audit;
+mod joiners;
 mod members;
+mod pauses;
 #[path = "../keeper/plane.rs"]
 mod plane;
+mod races;
 mod roles;
 mod sharing;
+mod streams;
+mod through;
 #[path = "../keeper/world.rs"]
 mod world;
