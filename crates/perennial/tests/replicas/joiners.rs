@@ -1,8 +1,8 @@
 //! A replica joins, or comes back, and is told old or incomplete things, beside one that knows better.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use perennial_core::record::record_name;
 use perennial_testkit::proxy::{Fault, Matcher, Verb};
 
 use crate::members::NEVER;
@@ -58,7 +58,8 @@ async fn a_joiner_that_sees_only_a_bare_newborn_and_an_old_record_proves_the_end
     let joiner = world.proxy().await;
     world.start_through(&joiner, "b").await;
     world.all_are_back(&nodes, "green").await;
-    assert_eq!(world.metric_of("b", "restores_total"), 4.0);
+    assert_eq!(world.metric_of("b", "proofs_total{kind=\"proved\"}"), 4.0);
+    assert_eq!(world.metric_of("b", "saves_total{kind=\"give\"}"), 4.0);
     hindered.lift();
     world.silence().await;
     world.given_once(&nodes, 1);
@@ -91,7 +92,7 @@ async fn comes_back_with_stale(stale: &str, other: &str) {
     let lists = late.inject(Matcher::lists(stale), Fault::Stale(before).once());
     let watches = ["MODIFIED", "DELETED"]
         .map(|kind| late.inject(Matcher::watches(stale).no_query("limit=1").event(kind), Fault::Hold));
-    world.spawn_through(&late, "b", |_, members| members.takeover = std::time::Duration::ZERO).await;
+    world.spawn_through(&late, "b", |_, members| members.takeover = Duration::ZERO).await;
     world.member_is_ready("b").await;
     assert_eq!(lists.met(), 1, "{stale}");
     // It is in step with the past, and tries what it thinks right: nothing of it may come to pass.
@@ -148,7 +149,7 @@ async fn lists_that_are_empty_thin_or_cut_for_a_joiner_change_nothing() {
             let proxy = world.proxy().await;
             let lists = Matcher::lists(resource).no_query("limit=1").no_query("fieldSelector");
             let bent = proxy.inject(lists, fault.clone().once());
-            world.spawn_through(&proxy, "b", |_, m| m.takeover = std::time::Duration::ZERO).await;
+            world.spawn_through(&proxy, "b", |_, m| m.takeover = Duration::ZERO).await;
             world.member_is_ready("b").await;
             assert_eq!(bent.met(), 1, "{said}");
             for node in &nodes[3..5] {
@@ -164,5 +165,5 @@ async fn lists_that_are_empty_thin_or_cut_for_a_joiner_change_nothing() {
     world.register(&nodes[2], &pairs([])).await;
     world.labels_become(&nodes[2], &pairs([("team", "blue")])).await;
     world.given_once(&nodes[..3], 1);
-    assert_eq!(world.patches().len(), 3, "{:?}", record_name("nobody else"));
+    assert_eq!(world.patches().len(), 3, "{:?}", world.patches());
 }

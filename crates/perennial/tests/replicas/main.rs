@@ -8,8 +8,11 @@
 
 #[path = "../keeper/audit.rs"]
 mod audit;
+mod doubt;
 mod joiners;
+mod kills;
 mod members;
+mod mixed;
 mod pauses;
 #[path = "../keeper/plane.rs"]
 mod plane;
