@@ -9,10 +9,14 @@
 #[path = "../keeper/audit.rs"]
 mod audit;
 mod doubt;
+#[path = "../faults/fleet.rs"]
+mod fleet;
 mod joiners;
 mod kills;
+mod mass;
 mod members;
 mod mixed;
+mod outage;
 mod pauses;
 #[path = "../keeper/plane.rs"]
 mod plane;
