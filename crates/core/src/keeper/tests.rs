@@ -2,6 +2,7 @@
 
 mod absent;
 mod case;
+mod clock;
 mod dsl;
 mod hand;
 mod histories;
