@@ -2,7 +2,7 @@
 
 use perennial_core::record::record_name;
 use perennial_testkit::eventually;
-use perennial_testkit::proxy::{Fault, Matcher, Moment, Proxy, Verb};
+use perennial_testkit::proxy::{Entry, Fault, Injection, Matcher, Moment, Proxy, Verb};
 
 use crate::members::NEVER;
 use crate::through::first_for;
@@ -17,12 +17,15 @@ fn patches_of(node: &str) -> Matcher {
     Matcher::on("nodes").verbs([Verb::Patch]).named(node)
 }
 
-/// Waits until the API server has answered so many calls of this kind.
-async fn answered(proxy: &Proxy, what: &Matcher, count: usize) {
+/// Lets go of the one call that the fault has met, and waits until the API server has answered it.
+async fn let_go(proxy: &Proxy, what: &Matcher, hangs: Injection) {
+    assert_eq!(hangs.met(), 1);
+    let unanswered = |entry: &Entry| what.takes(&entry.call) && entry.server.is_none();
+    let late = proxy.journal().into_iter().find(unanswered).unwrap().call.index;
+    hangs.lift();
     eventually(SOON, "the API server answers the late call", || async {
-        let answered = proxy.journal().into_iter().filter(|entry| what.takes(&entry.call));
-        let codes: Vec<_> = answered.filter_map(|entry| entry.server).collect();
-        if codes.len() >= count { Ok(Some(())) } else { Err(anyhow::anyhow!("{codes:?}")) }
+        let entry = proxy.journal().into_iter().find(|entry| entry.call.index == late);
+        Ok(entry.unwrap().server)
     })
     .await
     .unwrap();
@@ -37,22 +40,47 @@ async fn a_to_b_to_a_with_a_writer_that_was_paused_ends_with_a() {
     world.silence().await;
     for node in &nodes {
         let writes = writes_of(node);
-        let before = slow.journal().iter().filter(|entry| writes.takes(&entry.call)).count();
         // It is about to write "b", and does not get to it.
         let hangs = slow.inject(writes.clone(), Fault::Hang.once());
         world.label(node, "team", Some("b")).await;
         world.recorded(node, &pairs([("team", "b")])).await;
         world.label(node, "team", Some("a")).await;
         world.recorded(node, &pairs([("team", "a")])).await;
-        assert_eq!(hangs.met(), 1, "the second in line wrote both");
-        hangs.lift();
-        answered(&slow, &writes, before + 1).await;
+        let before = world.config_map(node).await;
+        let_go(&slow, &writes, hangs).await;
+        assert_eq!(world.config_map(node).await, before, "the second in line wrote both, and that stands");
     }
     world.silence().await;
     for node in &nodes {
         assert_eq!(world.record(node).await.unwrap().kept.labels, pairs([("team", "a")]));
         assert_eq!(world.labels(node).await, pairs([("team", "a")]));
     }
+}
+
+#[tokio::test]
+async fn a_late_write_does_not_bring_back_what_the_end_no_longer_said() {
+    let mut world = World::without_keeper("").await;
+    let [slow, _quick] = world.two_members(|members| members.lease = NEVER).await;
+    let nodes = first_for("a", &["a", "b"], 2);
+    world.begin_with(&nodes, "a").await;
+    world.silence().await;
+    for node in &nodes {
+        let writes = writes_of(node);
+        let hangs = slow.inject(writes.clone(), Fault::Hang.once());
+        world.label(node, "team", Some("b")).await;
+        world.recorded(node, &pairs([("team", "b")])).await;
+        world.label(node, "team", Some("a")).await;
+        world.delete(node).await;
+        world.closed(node, &pairs([("team", "a")])).await;
+        // Nobody could look it up any more.
+        world.plane.compact(world.plane.revision().await.unwrap()).await.unwrap();
+        let_go(&slow, &writes, hangs).await;
+        world.register(node, &pairs([])).await;
+    }
+    world.all_are_back(&nodes, "a").await;
+    world.silence().await;
+    world.given_once(&nodes, 1);
+    world.nothing_is_in_doubt(&nodes).await;
 }
 
 #[tokio::test]
@@ -68,9 +96,7 @@ async fn a_late_patch_undoes_nothing_that_a_hand_did_since() {
         // The second in line gives it; then a person takes it away.
         world.labels_become(node, &pairs([("team", "green")])).await;
         world.label(node, "team", None).await;
-        assert_eq!(hangs.met(), 1);
-        hangs.lift();
-        answered(&slow, &patches, 1).await;
+        let_go(&slow, &patches, hangs).await;
     }
     world.silence().await;
     for node in &nodes {
@@ -96,8 +122,7 @@ async fn a_late_patch_does_not_reach_the_next_incarnation() {
         world.label(node, "zone", Some("z1")).await;
         world.return_with(node, "red").await;
         world.labels_become(node, &pairs([("team", "red"), ("zone", "z1")])).await;
-        hangs.lift();
-        answered(&slow, &patches, 1).await;
+        let_go(&slow, &patches, hangs).await;
     }
     world.silence().await;
     for node in &nodes {
