@@ -7,9 +7,11 @@
 export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
+# Which guards to take out; all of them if none are named
+GUARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt deny controlplane prerequisites clean
+.PHONY: help demo test guards lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +22,9 @@ demo: prerequisites controlplane ## Watch the keeper at work on a real API serve
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked
+
+guards: controlplane ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
+	@dev/guards/run $(GUARDS)
 
 lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
