@@ -34,8 +34,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::plane::Plane;
 
-/// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
-pub(crate) const SOON: Duration = Duration::from_mins(1);
+/// How long anything may take on a loaded machine. Nothing waits this long unless it fails; whoever expects
+/// failures (`dev/guards/run`) is in more of a hurry.
+pub(crate) const SOON: Duration =
+    Duration::from_secs(if option_env!("PERENNIAL_HASTE").is_some() { 20 } else { 60 });
 /// Where the keeper of a cluster of one's own lives.
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Its mark.
@@ -210,14 +212,14 @@ impl World {
     /// Starts the keeper and does not wait.
     pub(crate) fn spawn_keeper(&mut self) {
         assert!(self.running.is_none(), "a keeper runs already");
-        self.running = Some(self.run(self.account.clone(), self.config.clone(), None));
+        self.running = Some(Self::run(self.account.clone(), self.config.clone(), None));
     }
 
     /// Starts one more keeper, configured like the first but for this.
     pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
         let mut config = self.config.clone();
         change(&mut config);
-        let running = self.run(self.account.clone(), config, None);
+        let running = Self::run(self.account.clone(), config, None);
         running.is_ready().await;
         self.beside.push(running);
     }
@@ -251,7 +253,7 @@ impl World {
             ..MembersConfig::new(name, &config)
         };
         change(&mut config, &mut members);
-        let running = self.run(account, config, Some(members));
+        let running = Self::run(account, config, Some(members));
         assert!(self.members.insert(name.to_owned(), running).is_none(), "{name} runs already");
     }
 
@@ -285,7 +287,7 @@ impl World {
         self.members.values().map(|member| member.metric(name)).sum()
     }
 
-    fn run(&self, account: Client, config: KeeperConfig, members: Option<MembersConfig>) -> Running {
+    fn run(account: Client, config: KeeperConfig, members: Option<MembersConfig>) -> Running {
         let mut registry = metrics::registry();
         let section = metrics::section(&mut registry);
         let calls = Arc::new(cluster::Metrics::register(section));

@@ -22,13 +22,8 @@ async fn two_that_race_through_refusals_and_lost_replies_give_everything_back_on
     let proxies = world.two_members(|members| members.takeover = Duration::ZERO).await;
     let nodes = names(4);
     world.begin_with(&nodes, "blue").await;
-    let faults = [
-        Fault::Refuse(409),
-        Fault::Refuse(500),
-        Fault::Throttle(429, 1),
-        Fault::LoseReply,
-        Fault::Cut,
-    ];
+    let faults =
+        [Fault::Refuse(409), Fault::Refuse(500), Fault::Throttle(429, 1), Fault::LoseReply, Fault::Cut];
     let writes = || Matcher::writes().when(|call| call.resource != "leases");
     let injected: Vec<_> = proxies
         .iter()

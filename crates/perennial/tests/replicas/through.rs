@@ -103,7 +103,11 @@ impl World {
     pub(crate) fn given_once(&self, nodes: &[String], times: usize) {
         let patches = self.patches();
         for node in nodes {
-            assert_eq!(patches.get(node).copied().unwrap_or_default(), times, "patches of {node}: {patches:?}");
+            assert_eq!(
+                patches.get(node).copied().unwrap_or_default(),
+                times,
+                "patches of {node}: {patches:?}"
+            );
         }
     }
 
