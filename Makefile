@@ -7,11 +7,13 @@
 export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
+# Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
+BENCH_ARGS ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guards lint fmt deny controlplane prerequisites clean
+.PHONY: help demo bench test guards lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,10 @@ help: ## List the targets
 demo: prerequisites controlplane ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
+
+bench: prerequisites controlplane ## Measure it under load, beside the API server alone (BENCH_ARGS="storm --nodes 1000")
+	cargo build --locked --release --bins
+	@target/release/bench $(BENCH_ARGS)
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked

@@ -20,15 +20,16 @@ mod object;
 mod outcomes;
 mod prove;
 mod report;
+mod sync;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_core::keeper::{Body, Context};
+use perennial_core::keeper::Context;
 use perennial_core::policy::Policy;
-use perennial_core::record::{State, Version};
+use perennial_core::record::Version;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -53,6 +54,8 @@ pub use metrics::Metrics;
 
 /// How many events may wait to be folded.
 const WAITING: usize = 1024;
+/// How often a backlog is told of.
+const PROGRESS: Duration = Duration::from_secs(10);
 /// How long a drain may take.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -98,6 +101,7 @@ pub async fn run(
         records: 0,
         head: 0,
         synced: false,
+        backlog: 0,
     };
     let kept = keeper.keep(&stop).await;
     keeper.drain().await;
@@ -155,12 +159,15 @@ struct Keeper {
     head: Version,
     /// Both lists are complete, and what follows from that was done.
     synced: bool,
+    /// How many lines were pending when that was last told.
+    backlog: usize,
 }
 
 impl Keeper {
     async fn keep(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         let mut resync = every(self.config.resync);
         let mut collect = every(self.config.collect_every);
+        let mut progress = every(PROGRESS);
         let mut policies = self.config.policy.clone();
         let mut policy_followed = true;
         let mut rosters = self.membership.roster.clone();
@@ -176,6 +183,7 @@ impl Keeper {
                 Some(checked) = self.checks.join_next() => self.checked(checked),
                 _ = resync.tick() => self.resync(),
                 _ = collect.tick() => self.collect(),
+                _ = progress.tick() => self.tell_progress(),
                 changed = policies.changed(), if policy_followed => match changed {
                     Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
                     Err(_) => policy_followed = false,
@@ -291,36 +299,6 @@ impl Keeper {
         }
     }
 
-    /// Another history: nothing that was seen before counts.
-    fn begin_anew(&mut self) {
-        warn!("versions run backwards (etcd restored?): everything is listed anew");
-        self.metrics.histories.inc();
-        self.restart();
-    }
-
-    /// Lists everything anew.
-    fn restart(&mut self) {
-        self.ready.unmark();
-        self.work.abort_all();
-        while self.work.try_join_next().is_some() {}
-        self.work = JoinSet::new();
-        self.workers.clear();
-        self.ledger.reset();
-        self.head = 0;
-        self.relisted();
-        self.streams = Streams::start(&self.api, &self.policy);
-    }
-
-    /// Lists everything anew under another policy. What the ledger holds stays: ends that no record has yet
-    /// are nowhere else.
-    fn change_policy(&mut self, policy: Arc<Policy>) {
-        info!(digest = %policy.digest(), "the policy changed: everything is looked at anew");
-        self.policy = policy;
-        self.ledger.judge_anew();
-        self.relisted();
-        self.streams = Streams::start(&self.api, &self.policy);
-    }
-
     /// Other members: what waited for somebody may be our turn now.
     fn change_roster(&mut self, roster: Arc<Roster>) {
         self.roster = roster;
@@ -330,118 +308,13 @@ impl Keeper {
         self.ledger.rank_anew(&self.roster);
     }
 
-    /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
-    fn sync(&mut self) {
-        if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
-            self.ledger.index_machines(self.policy.finds_by_machine());
-            self.checks.spawn(check::head(self.api.clone()));
+    /// Says how far it got with a backlog that takes a while.
+    fn tell_progress(&mut self) {
+        let pending = self.ledger.counts().pending;
+        if pending > 0 && self.backlog > 0 && pending != self.backlog {
+            info!(pending, before = self.backlog, under_way = self.work.len(), "catching up");
         }
-    }
-
-    /// A list is complete: whatever was being checked is checked anew.
-    fn relisted(&mut self) {
-        self.synced = false;
-        self.checks = JoinSet::new();
-    }
-
-    /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
-    fn resync(&mut self) {
-        if self.synced && self.checks.is_empty() {
-            self.checks.spawn(check::head(self.api.clone()));
-        }
-    }
-
-    fn checked(&mut self, checked: Result<Checked, tokio::task::JoinError>) {
-        match checked {
-            Ok(Checked::Head(head)) if head < self.head => self.begin_anew(),
-            Ok(Checked::Head(head)) => {
-                self.judge_histories(head);
-                if self.synced {
-                    self.look_at_all();
-                    let counts = self.ledger.counts();
-                    debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
-                } else {
-                    self.checks.spawn(check::closed(self.api.clone(), None));
-                }
-            }
-            Ok(Checked::Closed(page)) => {
-                for object in &page.items {
-                    if let Some(name) = self.ledger.record_fetched(object) {
-                        self.report.unreadable(&name, self.ledger.entry_mut(&name));
-                    }
-                }
-                match page.metadata.next.filter(|next| !next.is_empty()) {
-                    None => self.in_step(),
-                    next => {
-                        self.checks.spawn(check::closed(self.api.clone(), next));
-                    }
-                }
-            }
-            Ok(Checked::ClosedLater) => self.in_step(),
-            Err(error) => {
-                tracing::error!(%error, "a check panicked: it is made again");
-                self.api.cluster().metrics().error("panic");
-            }
-        }
-    }
-
-    fn in_step(&mut self) {
-        self.synced = true;
-        self.look_at_all();
-        self.count_records();
-        info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
-        self.ready.mark();
-        self.membership.announce();
-    }
-
-    fn judge_histories(&mut self, head: Version) {
-        self.head = head;
-        let foreign = self.ledger.judge_histories(head);
-        if foreign.is_empty() {
-            return;
-        }
-        warn!(
-            records = foreign.len(),
-            "records were written in another history: their versions do not count"
-        );
-        for name in foreign {
-            self.look(&name);
-        }
-    }
-
-    fn count_records(&mut self) {
-        let unreadable = |body: &Body| matches!(body, Body::Unreadable { .. } | Body::Newer);
-        self.records = self.ledger.records().count();
-        let broken = self.ledger.records().filter(|(_, seen)| unreadable(&seen.body)).count();
-        self.metrics.records.set(count(self.records));
-        self.metrics.unreadable.set(count(broken));
-    }
-
-    /// Marks what lies beyond the cap, and looks at whatever may be due for removal.
-    fn collect(&mut self) {
-        if !self.synced {
-            return;
-        }
-        self.count_records();
-        let mut closed = Vec::new();
-        let mut empty = Vec::new();
-        for (name, seen) in self.ledger.records() {
-            let Some(summary) = seen.summary() else { continue };
-            if summary.state == State::Closed {
-                closed.push((summary.since, name.clone()));
-            } else if summary.empty {
-                empty.push(name.clone());
-            }
-        }
-        self.metrics.absent.set(count(closed.len()));
-        closed.sort();
-        let over = closed.len().saturating_sub(self.policy.max_absent());
-        for (place, (_, name)) in closed.iter().enumerate() {
-            self.ledger.entry_mut(name).line.over_cap = place < over;
-        }
-        for name in closed.into_iter().map(|(_, name)| name).chain(empty) {
-            self.look(&name);
-        }
+        self.backlog = pending;
     }
 
     fn until_timer(&self) -> Instant {

@@ -36,6 +36,8 @@ pub use roster::{Role, Roster};
 
 /// How many events may wait to be folded.
 const WAITING: usize = 256;
+/// Longer than anybody takes to be in step.
+const NOT_YET: Duration = Duration::from_hours(1);
 /// How long a replica that leaves tries to remove its Lease.
 const RELEASE: Duration = Duration::from_secs(3);
 
@@ -87,6 +89,9 @@ pub fn join(
         cleaning: JoinSet::new(),
         renewed: Instant::now(),
         told: false,
+        listed: false,
+        settled: false,
+        patience: Instant::now() + NOT_YET,
         known: false,
     };
     (Membership { roster, metrics, announce }, members.follow(announced, stop))
@@ -123,7 +128,13 @@ struct Members {
     renewed: Instant,
     /// Others take this replica for dead, and a person was told.
     told: bool,
-    /// Leases were listed, or cannot be.
+    /// Leases were listed.
+    listed: bool,
+    /// Our own was written, so that whoever announces itself now sees it, or could not be.
+    settled: bool,
+    /// When both are not waited for any longer.
+    patience: Instant,
+    /// The members are known, as well as they can be.
     known: bool,
 }
 
@@ -131,20 +142,20 @@ impl Members {
     async fn follow(mut self, mut announced: watch::Receiver<bool>, stop: CancellationToken) {
         let mut renew = tokio::time::interval(self.config.lease / 3);
         renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let patience = Instant::now() + self.config.takeover;
         while !stop.is_cancelled() {
-            let wake = if self.known { self.others.next_death(self.config.lease) } else { patience };
+            let wake = if self.known { self.others.next_death(self.config.lease) } else { self.patience };
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(event) = self.stream.events.recv() => self.event(event),
                 Ok(()) = announced.changed() => {
                     self.announced = true;
+                    self.patience = Instant::now() + self.config.takeover;
                     renew.reset_immediately();
                 }
                 _ = renew.tick(), if self.announced => self.renew(),
                 Some(done) = self.renewing.join_next() => self.renewed(done.unwrap_or(Err(ApiError::Timeout))),
                 Some(_) = self.cleaning.join_next() => {}
-                () = tokio::time::sleep_until(wake) => self.known = true,
+                () = tokio::time::sleep_until(wake) => {}
             }
             self.publish();
         }
@@ -159,7 +170,7 @@ impl Members {
             Event::Deleted(lease) => self.others.removed(&lease),
             Event::Listed(_) => {
                 self.others.listed();
-                self.known = true;
+                self.listed = true;
             }
             Event::OtherHistory => {
                 self.others.forget();
@@ -169,7 +180,9 @@ impl Members {
     }
 
     /// Tells whoever asks for a turn, if anything changed.
-    fn publish(&self) {
+    fn publish(&mut self) {
+        // Two that start together must not each do everything because neither has seen the other yet.
+        self.known |= self.listed && self.settled || Instant::now() >= self.patience;
         if !self.known {
             return;
         }
@@ -199,6 +212,7 @@ impl Members {
     }
 
     fn renewed(&mut self, done: Result<LeaseObject, ApiError>) {
+        self.settled = true;
         match done {
             Ok(lease) => {
                 if self.told {

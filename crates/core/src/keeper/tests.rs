@@ -2,7 +2,7 @@
 
 mod absent;
 mod case;
-mod clock;
+mod clocks;
 mod dsl;
 mod hand;
 mod histories;

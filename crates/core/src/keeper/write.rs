@@ -197,7 +197,13 @@ fn add_waiting(patch: &mut Patch, waiting: &WaitingKeys, live: &Live, content: &
     }
 }
 
-/// When a write should count as captured, for the delays that `decide` waits out.
+/// When a time after some moment is over.
 pub(super) fn due(since: Timestamp, after: jiff::SignedDuration) -> Timestamp {
     since.checked_add(after).unwrap_or(Timestamp::MAX)
+}
+
+/// When a time after some moment is over, while it is not. A moment that lies in the future is by another clock,
+/// or ours was set back: nobody knows how long ago it was, and nobody waits for it.
+pub(super) fn still(since: Timestamp, after: jiff::SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    Some(due(since, after)).filter(|until| since <= now && now < *until)
 }

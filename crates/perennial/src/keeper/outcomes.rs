@@ -106,7 +106,7 @@ impl Keeper {
             }
             Outcome::Wrote(object, write, transition) => {
                 self.report.wrote(name, &write, transition);
-                self.ledger.record_read(name, &object);
+                self.ledger.record_written(name, &object);
             }
             Outcome::Patched(node, patch) => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);

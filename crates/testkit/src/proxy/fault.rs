@@ -47,7 +47,8 @@ pub enum Fault {
     /// The connection breaks in the middle of the reply: after half of its bytes; in a streamed list before the
     /// bookmark that ends it; in a watch in the middle of its first event.
     Break,
-    /// The list as it was at this version. A streamed list goes on from there, as a server's that lags.
+    /// The list as it was at this version. A streamed list goes on from there, as a server's that lags. Lists
+    /// that ask for an exact version are left alone.
     Stale(u64),
     /// The list without its items.
     Empty,

@@ -49,7 +49,7 @@ pub(super) async fn ask(
         parts.headers.remove(header::ACCEPT_ENCODING);
     }
     let reply = match (plan.stale, call.verb) {
-        (Some(version), Verb::List) if value(&call.query, "continue").is_none() => {
+        (Some(version), Verb::List) if is_free(&call.query) => {
             parts.uri = at(call, &[], version)?;
             send(in_flight, parts, body).await
         }
@@ -58,6 +58,11 @@ pub(super) async fn ask(
     }?;
     in_flight.server_said(reply.status());
     Ok(reply)
+}
+
+/// Whether a list may be of any version: it neither continues another one nor asks for one exactly.
+fn is_free(query: &str) -> bool {
+    value(query, "continue").is_none() && value(query, "resourceVersionMatch") != Some("Exact")
 }
 
 /// The address of a list as it was.

@@ -115,6 +115,11 @@ async fn history_expires_in_open_and_in_new_streams() {
     let mut watch = Watch::start(&world.through, &WatchParams::default(), &version).await;
     assert_eq!(watch.take(2).await, ["ERROR 410", "END"]);
     assert_eq!(expire.met(), 2);
+    let _refuse = world.proxy.inject(watches(), Fault::Refuse(410).once());
+    match world.through.watch(&WatchParams::default(), &version).await.map(drop) {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 410),
+        other => panic!("{other:?}"),
+    }
     world.watching().await;
 }
 

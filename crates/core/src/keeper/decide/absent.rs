@@ -6,7 +6,7 @@ use super::{Case, whole};
 use crate::keeper::fold::{Memory, fold};
 use crate::keeper::line::Seen;
 use crate::keeper::plan::{Plan, Why};
-use crate::keeper::write::due;
+use crate::keeper::write::still;
 use crate::record::{Summary, Version};
 
 /// How recent a direct read must be for a record to be erased on its word.
@@ -26,8 +26,8 @@ impl Case<'_> {
         }
         let end = self.line.ends.iter().find(|end| end.uid == summary.uid);
         if let Some(end) = end {
-            let until = due(end.seen_at, self.cx.close_after);
-            if !self.line.awaited && self.cx.now < until {
+            let quick = still(end.seen_at, self.cx.close_after, self.cx.now);
+            if let Some(until) = quick.filter(|_| !self.line.awaited) {
                 return Plan::Wait { until };
             }
         } else if self.line.lost != Some(summary.uid) {
@@ -53,7 +53,7 @@ impl Case<'_> {
         }
         let Some(why) = self.erasure(summary) else { return Plan::Rest(Why::Away) };
         match looked {
-            Some(looked) if self.cx.now < due(looked, LOOKED) => self.capture(|| Plan::Erase(why)),
+            Some(looked) if still(looked, LOOKED, self.cx.now).is_some() => self.capture(|| Plan::Erase(why)),
             _ => self.capture(|| Plan::ReadNode),
         }
     }

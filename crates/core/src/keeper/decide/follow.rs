@@ -6,7 +6,7 @@ use crate::keeper::identity::{Likeness, keys_like, likeness};
 use crate::keeper::line::{Live, Provider, Seen};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why, Write};
-use crate::keeper::write::{due, give, patch_waiting, save};
+use crate::keeper::write::{give, patch_waiting, save, still};
 use crate::kept::{Digest, Kept, Pairs};
 use crate::policy::{Narrow, Rule};
 use crate::record::{State, Summary, Waiting};
@@ -129,8 +129,10 @@ impl Case<'_> {
 
     /// giving(U), U lives and bears its mark: it is open, in a moment.
     pub(super) fn live_given(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
-        let until = due(summary.since, self.cx.open_after);
-        if live.digest == summary.digest && !summary.waiting && self.cx.now < until {
+        if live.digest == summary.digest
+            && !summary.waiting
+            && let Some(until) = still(summary.since, self.cx.open_after, self.cx.now)
+        {
             return Plan::Wait { until };
         }
         self.follow(seen, summary, live)

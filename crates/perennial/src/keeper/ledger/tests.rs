@@ -1,13 +1,15 @@
 //! Folds and queues, without any server.
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_core::keeper::{Context, Plan};
+use perennial_core::keeper::{Body, Context, Plan};
 use perennial_core::kept::Pairs;
-use perennial_core::record::{DATA_KEY, Record};
+use perennial_core::policy::Policy;
+use perennial_core::record::{DATA_KEY, Record, Version};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
+use crate::keeper::object::{NodeObject, RecordObject};
 
 mod turns;
 

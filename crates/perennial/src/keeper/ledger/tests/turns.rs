@@ -111,6 +111,26 @@ fn a_record_that_another_writes_begins_the_wait_anew() {
 }
 
 #[test]
+fn whoever_took_over_goes_on_without_another_wait() {
+    let mut fleet = Fixture::among(&["a"]);
+    let second = fleet.name_at(1);
+    let name = fleet.recorded(&second);
+    fleet.delete(&second, 1, 30, Some("blue"));
+    fleet.apply(&second, 2, 31, None);
+    fleet.pass(TAKEOVER);
+    assert_eq!(fleet.next().unwrap().1, Plan::ReadRecord);
+    fleet.ledger.done(&name);
+    fleet.ledger.record_read(&name, &record_object(&saved(&second, "blue"), 20));
+    fleet.look(&name);
+    let (_, plan) = fleet.next().unwrap();
+    let Plan::Give(write) = plan else { panic!("{plan:?}") };
+    fleet.ledger.done(&name);
+    fleet.ledger.record_written(&name, &record_object(&write.record, 32));
+    fleet.look(&name);
+    assert!(matches!(fleet.next(), Some((_, Plan::Patch(_)))));
+}
+
+#[test]
 fn when_the_first_leaves_the_second_acts_at_once() {
     let mut fleet = Fixture::among(&["a"]);
     let second = fleet.name_at(1);

@@ -1,0 +1,137 @@
+//! One line of the ledger, and what this replica is doing about it.
+
+use perennial_core::keeper::{Body, Line, Plan, Seen, Why};
+use perennial_core::record::{State, Version};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::View;
+use crate::members::Role;
+
+/// How urgent a pending line is. Restores and last states go before ordinary saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A node is back and waits for its own.
+    Restore,
+    /// A node's last state is in nobody's record yet.
+    End,
+    /// A change on a living node.
+    Save,
+    /// Whatever can wait: collection.
+    Later,
+}
+
+/// Where a line stands, for the gauges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing is known yet, or nothing is there.
+    #[default]
+    Nothing,
+    /// The node lives and its record is current.
+    Current,
+    /// The node is away and its record is closed.
+    Away,
+    /// Somebody has to act.
+    Pending,
+}
+
+/// Work that failed and waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PutOff {
+    pub(super) until: Instant,
+    /// What is more urgent than this does not wait.
+    pub(super) at_most: Urgency,
+}
+
+/// A line and what this replica is doing about it.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) line: Line,
+    /// Fingerprint of the node as last folded: an equal one changes nothing.
+    pub(super) fingerprint: Option<u64>,
+    /// The lists that last had the node, and the record.
+    pub(super) node_list: u32,
+    pub(super) record_list: u32,
+    /// Work is under way.
+    pub(super) busy: bool,
+    /// The queue it waits in; what it left behind in a less urgent one is passed over.
+    pub(super) queued: Option<Urgency>,
+    /// Not before this time, after a failure.
+    pub(super) not_before: Option<PutOff>,
+    pub(crate) failures: u32,
+    /// Nothing more is done about it until it changes.
+    pub(super) held: bool,
+    pub(super) standing: Standing,
+    /// Since when there is something to do about this version of the record.
+    pub(super) pending: Option<(Instant, Option<Version>)>,
+    /// When it is looked at again; any other timer of its is void.
+    pub(super) timer: Option<Instant>,
+    /// It was counted as a node that is there.
+    pub(super) there: bool,
+    /// It was counted as one for which this replica comes first.
+    pub(super) first: bool,
+    /// The last reason to skip it, so that each is counted once.
+    pub(super) skipped: Option<Why>,
+}
+
+impl Entry {
+    /// The incarnation that lives, or that the record names.
+    pub(crate) fn uid(&self) -> Option<Uuid> {
+        self.line.live().map(|live| live.uid).or_else(|| self.line.seen()?.names())
+    }
+
+    /// When it is this replica's turn, counted from when there was first something to do about the record as it
+    /// is. A node that changes all the time does not begin the wait anew; whoever writes the record does.
+    pub(super) fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>) -> Instant {
+        let over = self.seen().map(|seen| seen.version);
+        let since = match self.pending {
+            Some((since, version)) if version == over => since,
+            _ => view.at,
+        };
+        self.pending = Some((since, over));
+        since + view.roster.delay(name, role(urgency(plan, &self.line)), plan.turn())
+    }
+
+    /// What the plan's writes are conditioned on.
+    pub(crate) fn seen(&self) -> Option<&Seen> {
+        self.line.seen()
+    }
+
+    /// Whoever breaks a record may take its annotations along: what this replica knew of it still counts.
+    pub(super) fn remember_name(&self, seen: &mut Seen) {
+        if let Body::Unread { hint } | Body::Unreadable { hint, .. } = &mut seen.body {
+            *hint = hint.or_else(|| self.line.seen()?.names());
+        }
+    }
+}
+
+/// The part of a whole; all of it where there is nothing.
+pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}
+
+/// Among whom ranks are taken.
+pub(crate) fn role(urgency: Urgency) -> Role {
+    match urgency {
+        Urgency::Restore => Role::Restore,
+        Urgency::End | Urgency::Save | Urgency::Later => Role::Capture,
+    }
+}
+
+pub(crate) fn urgency(plan: &Plan, line: &Line) -> Urgency {
+    let named = line.seen().and_then(Seen::summary).map(|record| (record.uid, record.state));
+    match (plan, line.live()) {
+        (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,
+        (Plan::Erase(_), _) => Urgency::Later,
+        (Plan::Save(write), _) if write.braked => Urgency::Later,
+        (Plan::Save(_), _) => Urgency::Save,
+        (_, Some(live)) => match named {
+            Some((uid, State::Open)) if uid == live.uid => Urgency::Save,
+            None => Urgency::Save,
+            Some(_) => Urgency::Restore,
+        },
+        (Plan::ReadNode, None) if matches!(named, Some((_, State::Closed))) => Urgency::Later,
+        (_, None) => Urgency::End,
+    }
+}

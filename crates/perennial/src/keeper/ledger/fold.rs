@@ -1,0 +1,246 @@
+//! Folds what the watches, reads and writes say into the lines.
+
+use jiff::Timestamp;
+use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, Why};
+use perennial_core::policy::Policy;
+use perennial_core::record::Version;
+
+use super::{Ledger, Name};
+use crate::keeper::object::{NodeObject, RecordObject};
+
+impl Ledger {
+    /// A list of nodes begins.
+    pub(crate) fn nodes_listing(&mut self) {
+        self.node_list += 1;
+    }
+
+    /// A list of records begins.
+    pub(crate) fn records_listing(&mut self) {
+        self.record_list += 1;
+    }
+
+    /// Folds a node as it is now. Returns its name if that could change a decision.
+    pub(crate) fn node_applied(
+        &mut self,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<Name> {
+        let name = self.name(&node.metadata.name);
+        let list = self.node_list;
+        let entry = self.entry_mut(&name);
+        entry.node_list = list;
+        let fingerprint = node.fingerprint(policy);
+        let version = node.metadata.resource_version;
+        let waiting = entry.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
+        if let Sight::Live(live) = &mut entry.line.sight
+            && entry.fingerprint == Some(fingerprint)
+            && live.uid == node.metadata.uid
+            && !((live.wants_identity || waiting)
+                && live.provider == Provider::Read(None)
+                && live.is_young(now))
+        {
+            live.version = live.version.max(version);
+            // A line that lagged behind its record may have caught up with it.
+            return (entry.skipped == Some(Why::Lagging)).then_some(name);
+        }
+        let live = node.into_live(installation, policy, now);
+        if !entry.line.node_seen(live, policy, now) {
+            return None;
+        }
+        entry.fingerprint = Some(fingerprint);
+        entry.held = false;
+        Some(name)
+    }
+
+    /// Folds a node that was read directly: even what did not change may have been dropped before.
+    ///
+    /// Returns false for a life that the watch has not told of. It will, and in order: the ends of the lives
+    /// before it are on their way, and what is given to it must not be decided without them.
+    pub(crate) fn node_read(
+        &mut self,
+        name: &Name,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> bool {
+        let fingerprint = node.fingerprint(policy);
+        let entry = self.entry_mut(name);
+        let untold = match &entry.line.sight {
+            Sight::Live(live) => live.uid != node.metadata.uid,
+            Sight::Absent { .. } => true,
+            Sight::Unlisted | Sight::Missing => false,
+        };
+        if untold {
+            return false;
+        }
+        let live = node.into_live(installation, policy, now);
+        if entry.line.node_seen(live, policy, now) {
+            entry.fingerprint = Some(fingerprint);
+        }
+        true
+    }
+
+    /// Folds a node's end.
+    pub(crate) fn node_deleted(
+        &mut self,
+        node: NodeObject,
+        installation: &str,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Name {
+        let name = self.name(&node.metadata.name);
+        let deleted = node.metadata.resource_version;
+        let end = node.into_end(deleted, installation, policy, now);
+        let entry = self.entry_mut(&name);
+        entry.line.node_ended(end);
+        entry.held = false;
+        name
+    }
+
+    /// The list of nodes is complete. What it did not have is missing, which alone counts for nothing.
+    pub(crate) fn nodes_listed(&mut self, version: Version) {
+        self.nodes_listed = true;
+        let list = self.node_list;
+        for entry in self.entries.values_mut().filter(|entry| entry.node_list != list) {
+            entry.line.node_missing(version);
+        }
+    }
+
+    /// Folds a ConfigMap by its metadata. Returns the node's name if it is a record and could change a
+    /// decision.
+    pub(crate) fn record_applied(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let list = self.record_list;
+        let entry = self.entry_mut(&name);
+        entry.record_list = list;
+        // Whatever follows what could not be read is somebody else's edit too: its annotations prove nothing.
+        let sequence = |seen: &Seen| seen.summary().map_or(u64::MAX, |summary| summary.sequence);
+        let mut seen = object.by_metadata(entry.line.seen().map(|known| (known.version, sequence(known))));
+        entry.remember_name(&mut seen);
+        if !entry.line.record_seen(seen) {
+            return None;
+        }
+        entry.held = false;
+        self.index_machine(&name);
+        Some(name)
+    }
+
+    /// A direct read at `version` found no record.
+    pub(crate) fn record_absent(&mut self, name: &Name, version: Version) {
+        self.entry_mut(name).line.record_removed(version);
+    }
+
+    /// This replica removed the record: by a person's word, or because its time was over.
+    pub(crate) fn record_erased(&mut self, name: &Name, version: Version, why: Erasure) {
+        let line = &mut self.entry_mut(name).line;
+        if line.seen().is_some_and(|seen| seen.version > version) {
+            return;
+        }
+        match why {
+            Erasure::Forgotten => line.record_removed(version),
+            Erasure::Expired | Erasure::OverCap | Erasure::Empty => line.record_collected(),
+        }
+    }
+
+    /// Folds a record that was read whole.
+    pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) {
+        let entry = self.entry_mut(name);
+        let mut seen = object.whole(name);
+        // The same bytes judged again: what was found out about them holds.
+        if let Some(known) = entry.line.seen().filter(|known| known.version == seen.version) {
+            seen.foreign = known.foreign;
+            if let (Body::Unreadable { aside, .. }, Body::Unreadable { aside: true, .. }) =
+                (&mut seen.body, &known.body)
+            {
+                *aside = true;
+            }
+        }
+        entry.remember_name(&mut seen);
+        entry.line.record_seen(seen);
+        self.index_machine(name);
+    }
+
+    /// Folds a record that this replica wrote. Whoever has begun goes on: only another's write begins the wait for
+    /// a turn anew.
+    pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject) {
+        self.record_read(name, object);
+        let entry = self.entry_mut(name);
+        let over = entry.line.seen().map(|seen| seen.version);
+        if let Some((_, version)) = &mut entry.pending
+            && over == Some(object.metadata.resource_version)
+        {
+            *version = over;
+        }
+    }
+
+    /// Folds the content of a record that is known by its metadata. Whatever changed since is passed over.
+    pub(crate) fn record_fetched(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let known = self.entry(&name)?.seen()?.version;
+        (known == object.metadata.resource_version).then(|| self.record_read(&name, object))?;
+        Some(name)
+    }
+
+    /// Folds a record's removal.
+    pub(crate) fn record_deleted(&mut self, object: &RecordObject) -> Option<Name> {
+        let name = self.name(object.node()?);
+        let entry = self.entry_mut(&name);
+        entry.line.record_removed(object.metadata.resource_version);
+        entry.held = false;
+        Some(name)
+    }
+
+    /// The list of records is complete. One that it did not have has to be read before it counts as gone.
+    pub(crate) fn records_listed(&mut self) {
+        self.records_listed = true;
+        let list = self.record_list;
+        for entry in self.entries.values_mut().filter(|entry| entry.record_list != list) {
+            match &mut entry.line.record {
+                RecordSight::Seen(seen) => {
+                    seen.body = Body::Unread { hint: seen.names() };
+                }
+                RecordSight::Unlisted => entry.line.record = RecordSight::None,
+                RecordSight::None => {}
+            }
+        }
+    }
+
+    /// Records whose Node version lies beyond `head` were written in another history, but for those that were
+    /// written after `head` was read.
+    pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
+        let mut judged = Vec::new();
+        for (name, entry) in &mut self.entries {
+            if let RecordSight::Seen(seen) = &mut entry.line.record
+                && seen.version <= head
+                && seen.summary().is_some_and(|summary| summary.version > head)
+            {
+                seen.foreign = true;
+                judged.push(name.clone());
+            }
+        }
+        judged
+    }
+
+    /// Another policy: every node and record that the next lists bring is judged anew.
+    pub(crate) fn judge_anew(&mut self) {
+        self.nodes_listed = false;
+        self.records_listed = false;
+        for entry in self.entries.values_mut() {
+            entry.fingerprint = None;
+            // It lacks whatever only the new policy keeps.
+            if let Sight::Live(live) = &mut entry.line.sight {
+                live.content = None;
+            }
+            entry.held = false;
+            entry.line.agreed = None;
+        }
+    }
+
+    /// Forgets everything: another history begins.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,158 @@
+//! Comes into step with the cluster, and stays there: lists, histories, another policy, the passes over everything.
+
+use std::sync::Arc;
+
+use perennial_core::keeper::Body;
+use perennial_core::policy::Policy;
+use perennial_core::record::{State, Version};
+use tokio::task::{JoinError, JoinSet};
+use tracing::{debug, info, warn};
+
+use super::check::{self, Checked};
+use super::{Keeper, Streams, count};
+
+impl Keeper {
+    /// Another history: nothing that was seen before counts.
+    pub(super) fn begin_anew(&mut self) {
+        warn!("versions run backwards (etcd restored?): everything is listed anew");
+        self.metrics.histories.inc();
+        self.restart();
+    }
+
+    /// Lists everything anew.
+    fn restart(&mut self) {
+        self.ready.unmark();
+        self.work.abort_all();
+        while self.work.try_join_next().is_some() {}
+        self.work = JoinSet::new();
+        self.workers.clear();
+        self.ledger.reset();
+        self.head = 0;
+        self.relisted();
+        self.streams = Streams::start(&self.api, &self.policy);
+    }
+
+    /// Lists everything anew under another policy. What the ledger holds stays: ends that no record has yet
+    /// are nowhere else.
+    pub(super) fn change_policy(&mut self, policy: Arc<Policy>) {
+        info!(digest = %policy.digest(), "the policy changed: everything is looked at anew");
+        self.policy = policy;
+        self.ledger.judge_anew();
+        self.relisted();
+        self.streams = Streams::start(&self.api, &self.policy);
+    }
+
+    /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
+    pub(super) fn sync(&mut self) {
+        if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
+            self.ledger.index_machines(self.policy.finds_by_machine());
+            self.checks.spawn(check::head(self.api.clone()));
+        }
+    }
+
+    /// A list is complete: whatever was being checked is checked anew.
+    pub(super) fn relisted(&mut self) {
+        self.synced = false;
+        self.checks = JoinSet::new();
+    }
+
+    /// The safety net: judges histories and looks at every line again. It reads nothing that agrees.
+    pub(super) fn resync(&mut self) {
+        if self.synced && self.checks.is_empty() {
+            self.checks.spawn(check::head(self.api.clone()));
+        }
+    }
+
+    pub(super) fn checked(&mut self, checked: Result<Checked, JoinError>) {
+        match checked {
+            Ok(Checked::Head(head)) if head < self.head => self.begin_anew(),
+            Ok(Checked::Head(head)) => {
+                self.judge_histories(head);
+                if self.synced {
+                    self.look_at_all();
+                    let counts = self.ledger.counts();
+                    debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
+                } else {
+                    self.checks.spawn(check::closed(self.api.clone(), None));
+                }
+            }
+            Ok(Checked::Closed(page)) => {
+                for object in &page.items {
+                    if let Some(name) = self.ledger.record_fetched(object) {
+                        self.report.unreadable(&name, self.ledger.entry_mut(&name));
+                    }
+                }
+                match page.metadata.next.filter(|next| !next.is_empty()) {
+                    None => self.in_step(),
+                    next => {
+                        self.checks.spawn(check::closed(self.api.clone(), next));
+                    }
+                }
+            }
+            Ok(Checked::ClosedLater) => self.in_step(),
+            Err(error) => {
+                tracing::error!(%error, "a check panicked: it is made again");
+                self.api.cluster().metrics().error("panic");
+            }
+        }
+    }
+
+    fn in_step(&mut self) {
+        self.synced = true;
+        self.look_at_all();
+        self.count_records();
+        info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
+        self.ready.mark();
+        self.membership.announce();
+    }
+
+    fn judge_histories(&mut self, head: Version) {
+        self.head = head;
+        let foreign = self.ledger.judge_histories(head);
+        if foreign.is_empty() {
+            return;
+        }
+        warn!(
+            records = foreign.len(),
+            "records were written in another history: their versions do not count"
+        );
+        for name in foreign {
+            self.look(&name);
+        }
+    }
+
+    fn count_records(&mut self) {
+        let unreadable = |body: &Body| matches!(body, Body::Unreadable { .. } | Body::Newer);
+        self.records = self.ledger.records().count();
+        let broken = self.ledger.records().filter(|(_, seen)| unreadable(&seen.body)).count();
+        self.metrics.records.set(count(self.records));
+        self.metrics.unreadable.set(count(broken));
+    }
+
+    /// Marks what lies beyond the cap, and looks at whatever may be due for removal.
+    pub(super) fn collect(&mut self) {
+        if !self.synced {
+            return;
+        }
+        self.count_records();
+        let mut closed = Vec::new();
+        let mut empty = Vec::new();
+        for (name, seen) in self.ledger.records() {
+            let Some(summary) = seen.summary() else { continue };
+            if summary.state == State::Closed {
+                closed.push((summary.since, name.clone()));
+            } else if summary.empty {
+                empty.push(name.clone());
+            }
+        }
+        self.metrics.absent.set(count(closed.len()));
+        closed.sort();
+        let over = closed.len().saturating_sub(self.policy.max_absent());
+        for (place, (_, name)) in closed.iter().enumerate() {
+            self.ledger.entry_mut(name).line.over_cap = place < over;
+        }
+        for name in closed.into_iter().map(|(_, name)| name).chain(empty) {
+            self.look(&name);
+        }
+    }
+}

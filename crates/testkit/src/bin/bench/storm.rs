@@ -1,0 +1,78 @@
+//! Does a storm hold up the single node that returns in the middle of it?
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::cluster::Cluster;
+use crate::report::{Times, ratio};
+
+/// Nodes beside the storm, that return one after the other.
+const BYSTANDERS: usize = 20;
+/// Single restores on a quiet cluster, to compare with.
+const QUIET: usize = 40;
+
+pub(crate) async fn run(nodes: usize, replicas: usize) -> anyhow::Result<()> {
+    println!("bench: storm, {nodes} nodes, {replicas} replicas");
+    let cluster = Cluster::start(nodes + BYSTANDERS, replicas).await?;
+    let fleet = cluster.fleet();
+    let mut quiet = Vec::new();
+    for number in 0..QUIET {
+        quiet.push(cluster.restore_one(nodes + number % BYSTANDERS).await?);
+    }
+    let quiet = Times::new(quiet);
+    println!("bench:   quiet cluster          {quiet}");
+
+    let closed = "perennial.dev/state=closed";
+    let deleted = async {
+        fleet.delete(0..nodes).await?;
+        let gone = Instant::now();
+        cluster.records_become(nodes, closed).await?;
+        Ok(gone.elapsed())
+    };
+    let (took, during) = beside(&cluster, nodes, deleted).await?;
+    tell(&format!("{nodes} deletions"), &during, &quiet);
+    println!("bench:   all ends recorded {took:.1?} after the last deletion");
+
+    let before = cluster.metric("perennial_restores_total").await?;
+    let returned = async {
+        fleet.register(0..nodes).await?;
+        let back = Instant::now();
+        cluster.records_become(0, closed).await?;
+        Ok(back.elapsed())
+    };
+    let (took, during) = beside(&cluster, nodes, returned).await?;
+    tell(&format!("{nodes} returns"), &during, &quiet);
+    let restores = cluster.metric("perennial_restores_total").await? - before;
+    println!("bench:   all given {took:.1?} after the last registration ({restores} restores)");
+    let (twice, takeovers) = (
+        cluster.metric("perennial_member_duplicates_total").await?,
+        cluster.metric("perennial_member_takeovers_total").await?,
+    );
+    println!("bench:   writes that lost to another replica: {twice}; takeovers: {takeovers}");
+    Ok(())
+}
+
+/// Restores single nodes, one after the other, until the storm is over.
+async fn beside(
+    cluster: &Cluster,
+    nodes: usize,
+    storm: impl Future<Output = anyhow::Result<Duration>>,
+) -> anyhow::Result<(Duration, Times)> {
+    let mut storm = std::pin::pin!(storm);
+    let mut times = Vec::new();
+    for number in 0.. {
+        let single = cluster.restore_one(nodes + number % BYSTANDERS);
+        tokio::select! {
+            biased;
+            took = &mut storm => return Ok((took.context("the storm")?, Times::new(times))),
+            time = single => times.push(time?),
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+fn tell(what: &str, during: &Times, quiet: &Times) {
+    let times = ratio(during.percentile(50), quiet.percentile(50));
+    println!("bench:   during {what:<15} {during}  ({times:.1} x quiet at p50)");
+}
