@@ -9,9 +9,11 @@ export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((
 DEMO_ARGS ?=
 # Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
 BENCH_ARGS ?=
+# Which guards to take out; all of them if none are named
+GUARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench test lint fmt deny controlplane prerequisites clean
+.PHONY: help demo bench test guards lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +28,9 @@ bench: prerequisites controlplane ## Measure it under load, beside the API serve
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked
+
+guards: controlplane ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
+	@dev/guards/run $(GUARDS)
 
 lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }

@@ -1,4 +1,5 @@
 //! A fleet that a test can ask about as a whole.
+#![allow(dead_code, reason = "each suite asks its own questions")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

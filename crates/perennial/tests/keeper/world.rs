@@ -7,7 +7,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::plane::Plane;
 
-/// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
-pub(crate) const SOON: Duration = Duration::from_mins(1);
+/// How long anything may take on a loaded machine. Nothing waits this long unless it fails; whoever expects
+/// failures (`dev/guards/run`) is in more of a hurry.
+pub(crate) const SOON: Duration =
+    Duration::from_secs(if option_env!("PERENNIAL_HASTE").is_some() { 20 } else { 60 });
 /// Where the keeper of a cluster of one's own lives.
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Its mark.
@@ -53,6 +55,7 @@ pub(crate) fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
 pub(crate) struct World {
     pub(crate) plane: Plane,
     namespace: String,
+    kubeconfig: PathBuf,
     account: Client,
     policy: watch::Sender<Arc<Policy>>,
     config: KeeperConfig,
@@ -143,10 +146,8 @@ impl World {
     }
 
     async fn in_namespace(plane: Plane, namespace: String, yaml: &str) -> Self {
-        // The client as it is shipped: it tries nothing again by itself.
         let kubeconfig = plane.kubeconfig_for_service_account(&namespace, "perennial").await.unwrap();
-        let connect = Connect { kubeconfig: Some(kubeconfig), ..Connect::default() };
-        let account = client::connect(&connect).await.unwrap();
+        let account = connect(&kubeconfig).await;
         grant(&plane, &namespace, &account).await;
         let (policy, receiver) = watch::channel(Arc::new(Policy::parse(yaml).unwrap()));
         let config = KeeperConfig {
@@ -160,6 +161,7 @@ impl World {
         Self {
             plane,
             namespace,
+            kubeconfig,
             account,
             policy,
             config,
@@ -177,6 +179,11 @@ impl World {
     /// Who the keeper is to the API server.
     pub(crate) fn keepers_name(&self) -> String {
         format!("system:serviceaccount:{}:perennial", self.namespace)
+    }
+
+    /// What the keeper finds the API server with.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// Puts something between the next keeper and the API server.
@@ -205,14 +212,14 @@ impl World {
     /// Starts the keeper and does not wait.
     pub(crate) fn spawn_keeper(&mut self) {
         assert!(self.running.is_none(), "a keeper runs already");
-        self.running = Some(self.run(self.config.clone(), None));
+        self.running = Some(Self::run(self.account.clone(), self.config.clone(), None));
     }
 
     /// Starts one more keeper, configured like the first but for this.
     pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
         let mut config = self.config.clone();
         change(&mut config);
-        let running = self.run(config, None);
+        let running = Self::run(self.account.clone(), config, None);
         running.is_ready().await;
         self.beside.push(running);
     }
@@ -228,6 +235,17 @@ impl World {
         name: &str,
         change: impl FnOnce(&mut KeeperConfig, &mut MembersConfig),
     ) {
+        self.spawn_member(name, self.account.clone(), change);
+        self.member_is_ready(name).await;
+    }
+
+    /// The same by another way to the API server, without waiting.
+    pub(crate) fn spawn_member(
+        &mut self,
+        name: &str,
+        account: Client,
+        change: impl FnOnce(&mut KeeperConfig, &mut MembersConfig),
+    ) {
         let mut config = self.config.clone();
         let mut members = MembersConfig {
             takeover: Duration::from_millis(500),
@@ -235,9 +253,18 @@ impl World {
             ..MembersConfig::new(name, &config)
         };
         change(&mut config, &mut members);
-        let running = self.run(config, Some(members));
-        running.is_ready().await;
+        let running = Self::run(account, config, Some(members));
         assert!(self.members.insert(name.to_owned(), running).is_none(), "{name} runs already");
+    }
+
+    /// Waits until a member is in step with the cluster.
+    pub(crate) async fn member_is_ready(&self, name: &str) {
+        self.members[name].is_ready().await;
+    }
+
+    /// The members that run.
+    pub(crate) fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.members.keys().map(String::as_str)
     }
 
     /// Stops a member as a rollout does: it drains, and leaves.
@@ -260,13 +287,13 @@ impl World {
         self.members.values().map(|member| member.metric(name)).sum()
     }
 
-    fn run(&self, config: KeeperConfig, members: Option<MembersConfig>) -> Running {
+    fn run(account: Client, config: KeeperConfig, members: Option<MembersConfig>) -> Running {
         let mut registry = metrics::registry();
         let section = metrics::section(&mut registry);
         let calls = Arc::new(cluster::Metrics::register(section));
         let measured = Arc::new(Metrics::register(section));
         let of_members = Arc::new(members::Metrics::register(section));
-        let cluster = Cluster::new(self.account.clone(), calls);
+        let cluster = Cluster::new(account, calls);
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let ready = readiness.handle("keeper");
         let (membership, following) = match members {
@@ -498,6 +525,12 @@ impl World {
         .await
         .unwrap();
     }
+}
+
+/// The client as it is shipped: it tries nothing again by itself.
+pub(crate) async fn connect(kubeconfig: &Path) -> Client {
+    let connect = Connect { kubeconfig: Some(kubeconfig.to_owned()), ..Connect::default() };
+    client::connect(&connect).await.unwrap()
 }
 
 /// Grants what `deploy/rbac.yaml` grants, and waits until the API server knows.

@@ -8,10 +8,22 @@
 
 #[path = "../keeper/audit.rs"]
 mod audit;
+mod doubt;
+#[path = "../faults/fleet.rs"]
+mod fleet;
+mod joiners;
+mod kills;
+mod mass;
 mod members;
+mod mixed;
+mod outage;
+mod pauses;
 #[path = "../keeper/plane.rs"]
 mod plane;
+mod races;
 mod roles;
 mod sharing;
+mod streams;
+mod through;
 #[path = "../keeper/world.rs"]
 mod world;

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+use serde_json::json;
+
 use super::ControlPlane;
 
 const READY: Duration = Duration::from_mins(1);
@@ -64,6 +67,20 @@ impl ControlPlane {
     /// Starts etcd where it was, with what it had.
     pub async fn start_etcd(&self) -> anyhow::Result<()> {
         self.etcd.start(READY).await
+    }
+
+    /// Kills etcd (SIGKILL).
+    pub async fn kill_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.kill().await.map(drop)
+    }
+
+    /// Has etcd refuse whatever needs space, as one whose quota is used up, or take it again. Deletions go on.
+    pub async fn alarm_etcd(&self, on: bool) -> anyhow::Result<()> {
+        let status = self.ask_etcd("/v3/maintenance/status", &json!({})).await?;
+        let member = status.pointer("/header/member_id").context("etcd does not say who it is")?;
+        let action = if on { "ACTIVATE" } else { "DEACTIVATE" };
+        let order = json!({ "action": action, "memberID": member, "alarm": "NOSPACE" });
+        self.ask_etcd("/v3/maintenance/alarm", &order).await.map(drop)
     }
 
     /// The process ids.

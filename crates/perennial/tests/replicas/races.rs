@@ -1,0 +1,124 @@
+//! Two replicas that do everything at the same time, and everything that may go wrong with it.
+
+use std::time::Duration;
+
+use perennial_core::record::record_name;
+use perennial_testkit::proxy::{Fault, Matcher, Moment, Verb};
+
+use crate::members::NEVER;
+use crate::through::first_for;
+use crate::world::{World, pairs};
+
+const MEMBERS: [&str; 2] = ["a", "b"];
+
+fn names(count: usize) -> Vec<String> {
+    MEMBERS.iter().flat_map(|member| first_for(member, &MEMBERS, count)).collect()
+}
+
+#[tokio::test]
+async fn two_that_race_through_refusals_and_lost_replies_give_everything_back_once() {
+    let mut world = World::without_keeper("").await;
+    // Neither waits for the other.
+    let proxies = world.two_members(|members| members.takeover = Duration::ZERO).await;
+    let nodes = names(4);
+    world.begin_with(&nodes, "blue").await;
+    let faults =
+        [Fault::Refuse(409), Fault::Refuse(500), Fault::Throttle(429, 1), Fault::LoseReply, Fault::Cut];
+    let writes = || Matcher::writes().when(|call| call.resource != "leases");
+    let injected: Vec<_> = proxies
+        .iter()
+        .flat_map(|proxy| faults.clone().map(|fault| proxy.inject(writes(), fault.chance(0.12))))
+        .collect();
+    for round in 1..=3 {
+        let color = round.to_string();
+        for node in &nodes {
+            world.return_with(node, &color).await;
+        }
+        world.all_are_back(&nodes, &color).await;
+    }
+    assert!(injected.iter().map(|fault| fault.met()).sum::<u64>() > 0);
+    drop(injected);
+    world.silence().await;
+    world.given_once(&nodes, 3);
+    world.nothing_is_in_doubt(&nodes).await;
+    assert!(world.metric_of_all("member_duplicates_total") > 0.0, "they did race");
+}
+
+#[tokio::test]
+async fn two_that_each_take_the_other_for_dead_are_harmless() {
+    let mut world = World::without_keeper("").await;
+    let [cut_off, _other] = world.two_members(|members| members.takeover = NEVER).await;
+    let nodes = names(3);
+    world.begin_with(&nodes, "blue").await;
+    let apart = cut_off.partition(&Matcher::on("leases"));
+    world.sees("a", 1).await;
+    world.sees("b", 1).await;
+    for node in &nodes {
+        world.return_with(node, "green").await;
+    }
+    world.all_are_back(&nodes, "green").await;
+    apart.lift();
+    world.sees("a", 2).await;
+    world.sees("b", 2).await;
+    for node in &nodes {
+        world.return_with(node, "red").await;
+    }
+    world.all_are_back(&nodes, "red").await;
+    world.silence().await;
+    world.given_once(&nodes, 2);
+}
+
+#[tokio::test]
+async fn one_that_takes_the_other_for_dead_while_the_other_does_not_is_harmless() {
+    let mut world = World::without_keeper("").await;
+    let [blind, _other] = world.two_members(|members| members.takeover = NEVER).await;
+    let nodes = names(3);
+    world.begin_with(&nodes, "blue").await;
+    // It renews its own Lease and does not hear of the other's.
+    let apart = blind.partition(&Matcher::watches("leases"));
+    world.sees("a", 1).await;
+    for node in &nodes {
+        world.return_with(node, "green").await;
+    }
+    world.all_are_back(&nodes, "green").await;
+    assert_eq!(world.metric_of("b", "member_live"), 2.0);
+    apart.lift();
+    world.sees("a", 2).await;
+    world.silence().await;
+    world.given_once(&nodes, 1);
+}
+
+#[tokio::test]
+async fn what_a_hand_does_while_two_are_about_to_restore_stands() {
+    let mut world = World::without_keeper("").await;
+    let [first, _second] = world.two_members(|_| {}).await;
+    let nodes = first_for("a", &MEMBERS, 3);
+    let labels = pairs([("team", "blue"), ("zone", "z1"), ("rack", "r1")]);
+    for node in &nodes {
+        world.register(node, &labels).await;
+        world.recorded(node, &labels).await;
+    }
+    let given = pairs([("team", "hand"), ("zone", "z1"), ("rack", "r1")]);
+    for (round, node) in nodes.iter().enumerate() {
+        let stop =
+            first.stop(Matcher::on("nodes").verbs([Verb::Patch]).named(node), 0, Moment::BeforeRequest);
+        world.delete(node).await;
+        world.register(node, &pairs([])).await;
+        let stopped = stop.reached().await.unwrap();
+        world.label(node, "team", Some("hand")).await;
+        if round > 0 {
+            // The other gives the rest meanwhile, and a hand takes some of it away again.
+            world.labels_become(node, &given).await;
+            world.label(node, "zone", None).await;
+        }
+        stopped.go_on();
+    }
+    world.labels_become(&nodes[0], &given).await;
+    world.silence().await;
+    let left = pairs([("team", "hand"), ("rack", "r1")]);
+    for node in &nodes[1..] {
+        assert_eq!(world.labels(node).await, left, "{node}");
+        assert_eq!(world.record(node).await.unwrap().kept.labels, left, "{}", record_name(node));
+    }
+    world.given_once(&nodes, 1);
+}
