@@ -16,6 +16,7 @@ mod eventually;
 mod fleet;
 mod keeper_process;
 mod log;
+pub mod oracle;
 mod pki;
 mod port;
 mod process;

@@ -61,6 +61,26 @@ impl ControlPlane {
         self.etcd.stop(GRACE).await.map(drop)
     }
 
+    /// Kills etcd (SIGKILL).
+    pub async fn kill_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.kill().await.map(drop)
+    }
+
+    /// Freezes etcd.
+    pub async fn pause_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.pause().await
+    }
+
+    /// Lets etcd go on.
+    pub async fn resume_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.resume().await
+    }
+
+    /// Waits until the API server is ready, as it is a while after etcd was away.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        self.apiserver.ready(READY).await
+    }
+
     /// Starts etcd where it was, with what it had.
     pub async fn start_etcd(&self) -> anyhow::Result<()> {
         self.etcd.start(READY).await

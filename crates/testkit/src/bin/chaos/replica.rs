@@ -1,0 +1,103 @@
+//! One replica: a process, and what may be done to it.
+
+use std::{ffi::OsString, path::Path, time::Duration};
+
+use anyhow::Context;
+use perennial_testkit::{KeeperBuilder, KeeperProcess};
+
+use crate::plan::Wire;
+
+/// How often a replica looks at everything again. Short, so that silence is soon proved.
+pub(crate) const RESYNC: Duration = Duration::from_secs(2);
+const FLAGS: [&str; 4] = ["--close-after=500ms", "--open-after=1s", "--log-level=debug", "--log-format=text"];
+/// How long one may need to be in step again, after everything was healed.
+const READY: Duration = Duration::from_mins(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Up,
+    Paused,
+    Down,
+}
+
+pub(crate) struct Replica {
+    process: KeeperProcess,
+    state: State,
+}
+
+impl Replica {
+    /// Starts one, and waits until it is in step.
+    pub(crate) async fn start(
+        logs: &Path,
+        kubeconfig: &Path,
+        namespace: &str,
+        arguments: &[OsString],
+    ) -> anyhow::Result<Self> {
+        let program = KeeperProcess::beside_current_exe()?;
+        let builder = KeeperProcess::builder(program, logs).kubeconfig(kubeconfig).namespace(namespace);
+        let builder = builder.arg("--resync").arg(format!("{}s", RESYNC.as_secs()));
+        let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
+        let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
+        let process = builder.spawn().await.context("starting a replica")?;
+        Ok(Self { process, state: State::Up })
+    }
+
+    pub(crate) async fn ready(&self) -> anyhow::Result<()> {
+        self.process.ready(READY).await
+    }
+
+    pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
+        self.state = State::Down;
+        self.process.kill9().await
+    }
+
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
+        self.state = State::Down;
+        self.process.stop().await.map(drop)
+    }
+
+    pub(crate) async fn start_again(&mut self) -> anyhow::Result<()> {
+        self.state = State::Up;
+        self.process.spawn_again().await
+    }
+
+    pub(crate) async fn pause(&mut self) -> anyhow::Result<()> {
+        self.state = State::Paused;
+        self.process.pause().await
+    }
+
+    pub(crate) async fn resume(&mut self) -> anyhow::Result<()> {
+        self.state = State::Up;
+        self.process.resume().await
+    }
+
+    /// Bends what it hears or says.
+    pub(crate) fn bend(&mut self, _wire: Wire) {}
+
+    /// All is straight again.
+    pub(crate) fn lift(&mut self) {}
+
+    /// It runs, hears everything, and is in step in a while.
+    pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
+        self.lift();
+        match self.state {
+            State::Up => Ok(()),
+            State::Paused => self.resume().await,
+            State::Down => self.start_again().await,
+        }
+    }
+
+    /// Fails if it has ended by itself.
+    pub(crate) async fn check(&self) -> anyhow::Result<()> {
+        if self.state == State::Down { Ok(()) } else { self.process.check().await }
+    }
+
+    /// How often it noticed that versions ran backwards; `None` if it does not run.
+    pub(crate) async fn histories(&self) -> anyhow::Result<Option<f64>> {
+        if self.state != State::Up {
+            return Ok(None);
+        }
+        let metrics = self.process.metrics().await?;
+        Ok(metrics.get("perennial_histories_total").copied())
+    }
+}

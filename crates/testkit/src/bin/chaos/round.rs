@@ -1,0 +1,170 @@
+//! One round: a fleet, a storm, and the calm after it.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use perennial_testkit::oracle::{Judge, Tally, Told};
+use tokio::time::{interval, sleep};
+
+use crate::{
+    args::Args,
+    cluster::Cluster,
+    hands::Hands,
+    plan::{Deed, Fault, Plan, Theme, draw},
+    replica::RESYNC,
+};
+
+/// How long records may need to agree, after everything was healed.
+const SETTLES: Duration = Duration::from_mins(2);
+/// Nothing was written for so long: it has come to rest.
+const AT_REST: Duration = Duration::from_millis(2_500);
+/// So many heartbeats in a second.
+const HEARTBEATS: u32 = 20;
+
+/// What was done in a round, and what came of it.
+pub(crate) struct Report {
+    pub(crate) theme: Theme,
+    pub(crate) deeds: usize,
+    pub(crate) faults: BTreeMap<String, usize>,
+    pub(crate) tally: Tally,
+    pub(crate) settled: Duration,
+}
+
+/// Plays one round. Whatever is broken in it stands with the oracle.
+pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> anyhow::Result<Report> {
+    let (nodes, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
+    let plan = draw(args.seed, number, nodes, replicas);
+    let before = cluster.oracle.look(Judge::tally);
+    let hands = Hands::new(cluster.plane.admin(), cluster.oracle.clone(), number);
+
+    let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
+    hands.all(&first).await?;
+    if settle(cluster).await?.is_some() {
+        storm(cluster, &plan, &hands, replicas).await?;
+    }
+    let began = Instant::now();
+    let settled = settle(cluster).await?.map_or(began.elapsed(), |at| at.duration_since(began));
+    if !cluster.oracle.look(broken) {
+        silence(cluster, &hands, nodes).await?;
+    }
+    if !cluster.oracle.look(broken) {
+        clean_up(cluster, &hands, nodes).await?;
+    }
+
+    let after = cluster.oracle.look(Judge::tally);
+    let mut faults = BTreeMap::new();
+    for fault in plan.ticks.iter().flat_map(|tick| &tick.faults) {
+        *faults.entry(fault.kind()).or_default() += 1;
+    }
+    let deeds = plan.ticks.iter().map(|tick| tick.deeds.len()).sum();
+    Ok(Report { theme: plan.theme, deeds, faults, tally: since(after, before), settled })
+}
+
+fn broken(judge: &Judge) -> bool {
+    !judge.violations().is_empty()
+}
+
+/// Everything that is planned, while kubelets go on saying that they are alive.
+async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, replicas: usize) -> anyhow::Result<()> {
+    for tick in &plan.ticks {
+        sleep(tick.after).await;
+        if tick.faults.contains(&Fault::Restore) {
+            cluster.break_things(&tick.faults).await?;
+            hands.all(&tick.deeds).await?;
+        } else {
+            // Those who write do not wait until all is well again.
+            tokio::try_join!(cluster.break_things(&tick.faults), hands.all(&tick.deeds), beat(hands, plan))?;
+        }
+        for replica in &cluster.replicas {
+            replica.check().await?;
+        }
+        if cluster.oracle.look(broken) {
+            return Ok(());
+        }
+    }
+    cluster.heal(replicas).await?;
+    hands.release_all().await
+}
+
+/// Some kubelets say that they are alive.
+async fn beat(hands: &Hands, plan: &Plan) -> anyhow::Result<()> {
+    for node in (0..plan.fleet.len()).step_by(7) {
+        hands.heartbeat(node).await?;
+    }
+    Ok(())
+}
+
+/// Waits until every node and its record agree, and nobody writes any more. `None` if a promise is broken.
+async fn settle(cluster: &Cluster) -> anyhow::Result<Option<Instant>> {
+    let mut rest = (0, Instant::now());
+    let mut agreed = None;
+    let settled = async {
+        let mut ticks = interval(Duration::from_millis(50));
+        loop {
+            ticks.tick().await;
+            let (unsettled, written, broken) =
+                cluster.oracle.look(|judge| (judge.unsettled().len(), judge.last_written(), broken(judge)));
+            if broken {
+                return false;
+            }
+            if written != rest.0 || unsettled > 0 {
+                rest = (written, Instant::now());
+                agreed = None;
+            }
+            let at = *agreed.get_or_insert_with(Instant::now);
+            if unsettled == 0 && at.elapsed() > AT_REST {
+                return true;
+            }
+        }
+    };
+    match tokio::time::timeout(SETTLES, settled).await {
+        Ok(false) => return Ok(None),
+        Ok(true) => {}
+        Err(_) => {
+            cluster.oracle.out_of_time();
+            return Ok(None);
+        }
+    }
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Calm);
+    Ok(agreed)
+}
+
+/// Every replica looks at everything twice, kubelets go on, and nothing is written.
+async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Quiet);
+    let beats = usize::try_from(RESYNC.as_secs() * 2 + 1)? * HEARTBEATS as usize;
+    let ticks = stream::unfold(interval(Duration::from_secs(1) / HEARTBEATS), |mut ticks| async {
+        ticks.tick().await;
+        Some(((), ticks))
+    });
+    let all = stream::iter((0..nodes).cycle().take(beats)).zip(ticks);
+    all.map(|(node, ())| hands.heartbeat(node)).buffer_unordered(8).try_collect::<()>().await?;
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Loud);
+    Ok(())
+}
+
+/// The next round knows nothing of this one.
+async fn clean_up(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
+    hands.delete_all(nodes).await?;
+    if settle(cluster).await?.is_none() {
+        return Ok(());
+    }
+    cluster.oracle.forget();
+    cluster.remove_records().await?;
+    cluster.oracle.fence().await.map(drop)
+}
+
+fn since(after: Tally, before: Tally) -> Tally {
+    Tally {
+        lives: after.lives.saturating_sub(before.lives),
+        patches: after.patches.saturating_sub(before.patches),
+        records: after.records.saturating_sub(before.records),
+        unjudged: after.unjudged.saturating_sub(before.unjudged),
+    }
+}
