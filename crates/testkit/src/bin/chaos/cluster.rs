@@ -55,7 +55,8 @@ impl Cluster {
     /// One more replica.
     pub(crate) async fn join(&mut self) -> anyhow::Result<()> {
         let logs = self.plane.logs();
-        let replica = Replica::start(&logs, &self.kubeconfig, ACCOUNT.0, &self.arguments).await?;
+        let seed = self.replicas.len() as u64;
+        let replica = Replica::start(&logs, &self.kubeconfig, ACCOUNT.0, &self.arguments, seed).await?;
         self.replicas.push(replica);
         Ok(())
     }

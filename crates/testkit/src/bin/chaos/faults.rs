@@ -69,7 +69,10 @@ impl Cluster {
             }
             Fault::Restore => self.restore().await,
             Fault::Wire(replica, wire) => {
-                self.replicas[*replica].bend(*wire);
+                // As old as what was true before the last few dozen changes.
+                let old =
+                    self.oracle.look(perennial_testkit::oracle::Judge::version).saturating_sub(40).max(1);
+                self.replicas[*replica].bend(*wire, old);
                 Ok(())
             }
             Fault::Lift(replica) => {

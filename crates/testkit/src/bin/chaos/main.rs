@@ -14,6 +14,7 @@ mod plan;
 mod replica;
 mod round;
 mod run;
+mod wire;
 
 fn main() -> std::process::ExitCode {
     run::run(&<args::Args as clap::Parser>::parse())

@@ -3,12 +3,15 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use anyhow::Context;
-use perennial_testkit::{KeeperBuilder, KeeperProcess};
+use perennial_testkit::{
+    KeeperBuilder, KeeperProcess,
+    proxy::{Injection, Proxy},
+};
 
-use crate::plan::Wire;
+use crate::{plan::Wire, wire::Line};
 
 /// How often a replica looks at everything again. Short, so that silence is soon proved.
-pub(crate) const RESYNC: Duration = Duration::from_secs(2);
+const RESYNC: &str = "--resync=1s";
 const FLAGS: [&str; 4] = ["--close-after=500ms", "--open-after=1s", "--log-level=debug", "--log-format=text"];
 /// How long one may need to be in step again, after everything was healed.
 const READY: Duration = Duration::from_mins(2);
@@ -22,6 +25,7 @@ enum State {
 
 pub(crate) struct Replica {
     process: KeeperProcess,
+    line: Line,
     state: State,
 }
 
@@ -32,14 +36,17 @@ impl Replica {
         kubeconfig: &Path,
         namespace: &str,
         arguments: &[OsString],
+        seed: u64,
     ) -> anyhow::Result<Self> {
+        let line = Line::new(Proxy::seeded(kubeconfig, seed).await?);
         let program = KeeperProcess::beside_current_exe()?;
-        let builder = KeeperProcess::builder(program, logs).kubeconfig(kubeconfig).namespace(namespace);
-        let builder = builder.arg("--resync").arg(format!("{}s", RESYNC.as_secs()));
+        let builder =
+            KeeperProcess::builder(program, logs).kubeconfig(line.kubeconfig()).namespace(namespace);
+        let builder = builder.arg(RESYNC);
         let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
         let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
         let process = builder.spawn().await.context("starting a replica")?;
-        Ok(Self { process, state: State::Up })
+        Ok(Self { process, line, state: State::Up })
     }
 
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
@@ -72,10 +79,19 @@ impl Replica {
     }
 
     /// Bends what it hears or says.
-    pub(crate) fn bend(&mut self, _wire: Wire) {}
+    pub(crate) fn bend(&mut self, wire: Wire, old: u64) {
+        self.line.bend(wire, old);
+    }
 
     /// All is straight again.
-    pub(crate) fn lift(&mut self) {}
+    pub(crate) fn lift(&mut self) {
+        self.line.lift();
+    }
+
+    /// Counts how often it looks at everything again, from now on.
+    pub(crate) fn resyncs(&self) -> Injection {
+        self.line.resyncs()
+    }
 
     /// It runs, hears everything, and is in step in a while.
     pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {

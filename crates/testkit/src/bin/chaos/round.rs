@@ -5,8 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use perennial_testkit::oracle::{Judge, Tally, Told};
+use anyhow::anyhow;
+use perennial_testkit::{
+    eventually,
+    oracle::{Judge, Tally, Told},
+    proxy::Injection,
+};
 use tokio::time::{interval, sleep};
 
 use crate::{
@@ -14,15 +18,15 @@ use crate::{
     cluster::Cluster,
     hands::Hands,
     plan::{Deed, Fault, Plan, Theme, draw},
-    replica::RESYNC,
+    replica::Replica,
 };
 
 /// How long records may need to agree, after everything was healed.
 const SETTLES: Duration = Duration::from_mins(2);
 /// Nothing was written for so long: it has come to rest.
-const AT_REST: Duration = Duration::from_millis(2_500);
-/// So many heartbeats in a second.
-const HEARTBEATS: u32 = 20;
+const AT_REST: Duration = Duration::from_millis(1_500);
+/// A kubelet says that it is alive, every so often.
+const BEAT: Duration = Duration::from_millis(50);
 
 /// What was done in a round, and what came of it.
 pub(crate) struct Report {
@@ -137,13 +141,24 @@ async fn settle(cluster: &Cluster) -> anyhow::Result<Option<Instant>> {
 async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
     cluster.oracle.fence().await?;
     cluster.oracle.tell(Told::Quiet);
-    let beats = usize::try_from(RESYNC.as_secs() * 2 + 1)? * HEARTBEATS as usize;
-    let ticks = stream::unfold(interval(Duration::from_secs(1) / HEARTBEATS), |mut ticks| async {
-        ticks.tick().await;
-        Some(((), ticks))
+    let looks: Vec<_> = cluster.replicas.iter().map(Replica::resyncs).collect();
+    // One that was under way already, and two whole ones.
+    let looked = eventually(SETTLES, "every replica looks at everything twice", || async {
+        let looks: Vec<u64> = looks.iter().map(Injection::met).collect();
+        if looks.iter().all(|many| *many > 2) { Ok(Some(())) } else { Err(anyhow!("{looks:?}")) }
     });
-    let all = stream::iter((0..nodes).cycle().take(beats)).zip(ticks);
-    all.map(|(node, ())| hands.heartbeat(node)).buffer_unordered(8).try_collect::<()>().await?;
+    let beats = async {
+        let mut ticks = interval(BEAT);
+        for node in (0..nodes).cycle() {
+            ticks.tick().await;
+            hands.heartbeat(node).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        looked = looked => looked?,
+        beats = beats => beats?,
+    }
     cluster.oracle.fence().await?;
     cluster.oracle.tell(Told::Loud);
     Ok(())
