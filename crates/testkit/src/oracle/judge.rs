@@ -124,7 +124,7 @@ impl Judge {
         }
     }
 
-    /// Forgets all nodes: they and their records are about to be removed.
+    /// Forgets all nodes: they are away, their records are closed, and they will not come back.
     pub fn forget(&mut self) {
         self.names.clear();
         self.hands.clear();

@@ -41,6 +41,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=2000))]
     pub(crate) nodes: u16,
 
+    /// For how many seconds records may need to agree, after everything was healed
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) patience: u64,
+
     /// Arguments for `perennial run`
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) keeper: Vec<std::ffi::OsString>,

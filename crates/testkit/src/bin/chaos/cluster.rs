@@ -2,12 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
-use anyhow::{Context, anyhow, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams},
-};
+use anyhow::{Context, ensure};
 use perennial_core::policy::Policy;
 use perennial_testkit::{
     ControlPlane, Snapshot, eventually,
@@ -72,18 +67,6 @@ impl Cluster {
     /// Writes something into the timelines.
     pub(crate) fn note(&self, note: String) {
         self.oracle.tell(Told::Note(note));
-    }
-
-    /// Removes all records: the oracle has forgotten their nodes.
-    pub(crate) async fn remove_records(&self) -> anyhow::Result<()> {
-        let records: Api<ConfigMap> = Api::namespaced(self.plane.admin(), ACCOUNT.0);
-        let ours = ListParams::default().labels("app.kubernetes.io/managed-by=perennial");
-        eventually(SOON, "records are removed", || async {
-            records.delete_collection(&DeleteParams::default(), &ours).await?;
-            let left = records.list_metadata(&ours).await?.items.len();
-            if left == 0 { Ok(Some(())) } else { Err(anyhow!("{left} are left")) }
-        })
-        .await
     }
 
     async fn grant(&self) -> anyhow::Result<()> {

@@ -21,8 +21,8 @@ use crate::{
     replica::Replica,
 };
 
-/// How long records may need to agree, after everything was healed.
-const SETTLES: Duration = Duration::from_mins(2);
+/// How long two looks at everything may take.
+const LOOKS: Duration = Duration::from_mins(1);
 /// Nothing was written for so long: it has come to rest.
 const AT_REST: Duration = Duration::from_millis(1_500);
 /// A kubelet says that it is alive, every so often.
@@ -40,22 +40,23 @@ pub(crate) struct Report {
 /// Plays one round. Whatever is broken in it stands with the oracle.
 pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> anyhow::Result<Report> {
     let (nodes, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
+    let patience = Duration::from_secs(args.patience);
     let plan = draw(args.seed, number, nodes, replicas);
     let before = cluster.oracle.look(Judge::tally);
     let hands = Hands::new(cluster.plane.admin(), cluster.oracle.clone(), number);
 
     let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
     hands.all(&first).await?;
-    if settle(cluster).await?.is_some() {
+    if settle(cluster, patience).await?.is_some() {
         storm(cluster, &plan, &hands, replicas).await?;
     }
     let began = Instant::now();
-    let settled = settle(cluster).await?.map_or(began.elapsed(), |at| at.duration_since(began));
+    let settled = settle(cluster, patience).await?.map_or(began.elapsed(), |at| at.duration_since(began));
     if !cluster.oracle.look(broken) {
         silence(cluster, &hands, nodes).await?;
     }
     if !cluster.oracle.look(broken) {
-        clean_up(cluster, &hands, nodes).await?;
+        clean_up(cluster, &hands, nodes, patience).await?;
     }
 
     let after = cluster.oracle.look(Judge::tally);
@@ -102,7 +103,7 @@ async fn beat(hands: &Hands, plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Waits until every node and its record agree, and nobody writes any more. `None` if a promise is broken.
-async fn settle(cluster: &Cluster) -> anyhow::Result<Option<Instant>> {
+async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<Instant>> {
     let mut rest = (0, Instant::now());
     let mut agreed = None;
     let settled = async {
@@ -124,7 +125,7 @@ async fn settle(cluster: &Cluster) -> anyhow::Result<Option<Instant>> {
             }
         }
     };
-    match tokio::time::timeout(SETTLES, settled).await {
+    match tokio::time::timeout(patience, settled).await {
         Ok(false) => return Ok(None),
         Ok(true) => {}
         Err(_) => {
@@ -143,7 +144,7 @@ async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Resu
     cluster.oracle.tell(Told::Quiet);
     let looks: Vec<_> = cluster.replicas.iter().map(Replica::resyncs).collect();
     // One that was under way already, and two whole ones.
-    let looked = eventually(SETTLES, "every replica looks at everything twice", || async {
+    let looked = eventually(LOOKS, "every replica looks at everything twice", || async {
         let looks: Vec<u64> = looks.iter().map(Injection::met).collect();
         if looks.iter().all(|many| *many > 2) { Ok(Some(())) } else { Err(anyhow!("{looks:?}")) }
     });
@@ -164,15 +165,13 @@ async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Resu
     Ok(())
 }
 
-/// The next round knows nothing of this one.
-async fn clean_up(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
+/// The next round knows nothing of this one. Records stay: these names never come back.
+async fn clean_up(cluster: &Cluster, hands: &Hands, nodes: usize, patience: Duration) -> anyhow::Result<()> {
     hands.delete_all(nodes).await?;
-    if settle(cluster).await?.is_none() {
-        return Ok(());
+    if settle(cluster, patience).await?.is_some() {
+        cluster.oracle.forget();
     }
-    cluster.oracle.forget();
-    cluster.remove_records().await?;
-    cluster.oracle.fence().await.map(drop)
+    Ok(())
 }
 
 fn since(after: Tally, before: Tally) -> Tally {

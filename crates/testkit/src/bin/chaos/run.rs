@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     args::Args,
     cluster::Cluster,
+    plan::draw,
     round::{self, Report},
 };
 
@@ -101,6 +102,13 @@ fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
     }
     for violation in &violations {
         writeln!(io::stdout(), "\n{violation}")?;
+    }
+    for (number, tick) in
+        draw(args.seed, number, args.nodes.into(), args.replicas.into()).ticks.iter().enumerate()
+    {
+        if !tick.faults.is_empty() {
+            writeln!(io::stdout(), "  tick {number}: {:?}", tick.faults)?;
+        }
     }
     say(&format!("round {number}: {} promises broken; again: {}", violations.len(), args.again(number)));
     Ok(false)

@@ -44,12 +44,13 @@ impl Line {
             Wire::Throttle => self.inject(Matcher::any(), Fault::Throttle(429, 1).chance(0.3)),
             Wire::DelayWrites(late) => self.inject(Matcher::writes(), Fault::DelayRequest(late)),
             Wire::HangWrites => self.inject(Matcher::writes(), Fault::Hang),
-            Wire::StaleLists => self.relist_with(Fault::Stale(old)),
-            Wire::EmptyLists => self.relist_with(Fault::Empty),
-            Wire::ThinLists => self.relist_with(Fault::Thin(0.4)),
-            Wire::BreakLists => self.relist_with(Fault::Break),
+            Wire::StaleLists => self.relist_with(&Fault::Stale(old)),
+            Wire::EmptyLists => self.relist_with(&Fault::Empty),
+            Wire::ThinLists => self.relist_with(&Fault::Thin(0.4)),
+            Wire::BreakLists => self.relist_with(&Fault::Break),
             Wire::Dribble => {
-                self.inject(Matcher::any(), Fault::Dribble(64, Duration::from_millis(2)).chance(0.2))
+                let slow = Fault::Dribble(64, Duration::from_millis(2));
+                self.inject(Matcher::any(), slow.chance(0.2));
             }
         }
     }
@@ -65,7 +66,7 @@ impl Line {
 
     /// Lists are bent, and then asked for. A single object that is asked for by name is left alone: that is a list
     /// to the API server, but to the keeper it is the word that counts.
-    fn relist_with(&mut self, fault: Fault) {
+    fn relist_with(&mut self, fault: &Fault) {
         let whole = |resource| Matcher::lists(resource).no_query("fieldSelector").no_query("limit=1&");
         for resource in ["nodes", "configmaps"] {
             self.deceive(whole(resource), fault.clone());

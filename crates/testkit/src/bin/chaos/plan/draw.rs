@@ -29,7 +29,7 @@ pub(crate) fn draw(seed: u64, round: u64, nodes: usize, replicas: usize) -> Plan
     let first: Vec<Labels> = (0..nodes).map(|_| fleet.labels(2..=4)).collect();
     fleet.nodes.fill(Node::There);
     let mut drill = Drill::new(theme, replicas, StdRng::seed_from_u64(fleet.random.random()));
-    let count = fleet.random.random_range(12..=20);
+    let count = fleet.random.random_range(16..=30);
     let mass = fleet.random.random_bool(0.4).then(|| fleet.random.random_range(2..count - 2));
     let mut ticks: Vec<Tick> = (0..count)
         .map(|tick| Tick {
@@ -39,7 +39,7 @@ pub(crate) fn draw(seed: u64, round: u64, nodes: usize, replicas: usize) -> Plan
                 Some(mass) if tick == mass + 1 => fleet.all_come(),
                 _ => fleet.deeds(),
             },
-            after: Duration::from_millis(fleet.random.random_range(0..250)),
+            after: Duration::from_millis(fleet.random.random_range(0..400)),
         })
         .collect();
     ticks.push(Tick { deeds: fleet.release(), ..Tick::default() });
