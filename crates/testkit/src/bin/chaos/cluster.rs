@@ -50,8 +50,8 @@ impl Cluster {
     /// One more replica.
     pub(crate) async fn join(&mut self) -> anyhow::Result<()> {
         let logs = self.plane.logs();
-        let seed = self.replicas.len() as u64;
-        let replica = Replica::start(&logs, &self.kubeconfig, ACCOUNT.0, &self.arguments, seed).await?;
+        let number = self.replicas.len() as u64;
+        let replica = Replica::start(&logs, &self.kubeconfig, ACCOUNT.0, &self.arguments, number).await?;
         self.replicas.push(replica);
         Ok(())
     }

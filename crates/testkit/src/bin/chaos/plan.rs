@@ -136,6 +136,10 @@ pub(crate) enum Wire {
     Partition,
     /// Nothing of nodes goes through.
     PartitionNodes,
+    /// Nothing of the members goes through: they disagree about who is there.
+    PartitionMembers,
+    /// No events of members until it is lifted.
+    HoldMembers,
     /// Every stream is told that history has expired.
     Expire,
     /// Some writes are done, and nobody hears of it.

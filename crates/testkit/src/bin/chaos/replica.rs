@@ -12,7 +12,16 @@ use crate::{plan::Wire, wire::Line};
 
 /// How often a replica looks at everything again. Short, so that silence is soon proved.
 const RESYNC: &str = "--resync=1s";
-const FLAGS: [&str; 4] = ["--close-after=500ms", "--open-after=1s", "--log-level=debug", "--log-format=text"];
+/// How long a replica leaves a node to the one before it in line.
+pub(crate) const TAKEOVER: Duration = Duration::from_millis(500);
+const FLAGS: [&str; 6] = [
+    "--close-after=500ms",
+    "--open-after=1s",
+    "--takeover=500ms",
+    "--lease-duration=3s",
+    "--log-level=debug",
+    "--log-format=text",
+];
 /// How long one may need to be in step again, after everything was healed.
 const READY: Duration = Duration::from_mins(2);
 
@@ -36,14 +45,17 @@ impl Replica {
         kubeconfig: &Path,
         namespace: &str,
         arguments: &[OsString],
-        seed: u64,
+        number: u64,
     ) -> anyhow::Result<Self> {
-        let line = Line::new(Proxy::seeded(kubeconfig, seed).await?);
+        let line = Line::new(Proxy::seeded(kubeconfig, number).await?);
         let program = KeeperProcess::beside_current_exe()?;
         let builder =
             KeeperProcess::builder(program, logs).kubeconfig(line.kubeconfig()).namespace(namespace);
         let builder = builder.arg(RESYNC);
         let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
+        // Some keep their name when they are restarted, others leave a dead one behind.
+        let name = format!("--member=replica-{number}");
+        let builder = if number.is_multiple_of(2) { builder.arg(name) } else { builder };
         let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
         let process = builder.spawn().await.context("starting a replica")?;
         Ok(Self { process, line, state: State::Up })

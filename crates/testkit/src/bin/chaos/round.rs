@@ -18,12 +18,12 @@ use crate::{
     cluster::Cluster,
     hands::Hands,
     plan::{Deed, Fault, Plan, Theme, draw},
-    replica::Replica,
+    replica::{Replica, TAKEOVER},
 };
 
 /// How long two looks at everything may take.
 const LOOKS: Duration = Duration::from_mins(1);
-/// Nothing was written for so long: it has come to rest.
+/// Nothing was written for so long, and for as long again as the last in line waits: it has come to rest.
 const AT_REST: Duration = Duration::from_millis(1_500);
 /// A kubelet says that it is alive, every so often.
 const BEAT: Duration = Duration::from_millis(50);
@@ -106,6 +106,7 @@ async fn beat(hands: &Hands, plan: &Plan) -> anyhow::Result<()> {
 async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<Instant>> {
     let mut rest = (0, Instant::now());
     let mut agreed = None;
+    let rests = AT_REST + TAKEOVER * u32::try_from(cluster.replicas.len())?;
     let settled = async {
         let mut ticks = interval(Duration::from_millis(50));
         loop {
@@ -120,7 +121,7 @@ async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<
                 agreed = None;
             }
             let at = *agreed.get_or_insert_with(Instant::now);
-            if unsettled == 0 && at.elapsed() > AT_REST {
+            if unsettled == 0 && at.elapsed() > rests {
                 return true;
             }
         }

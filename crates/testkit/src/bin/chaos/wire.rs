@@ -6,6 +6,9 @@ use perennial_testkit::proxy::{Dose, Fault, Injection, Matcher, Proxy};
 
 use crate::plan::Wire;
 
+/// A replica follows nodes, records and members.
+const STREAMS: u64 = 3;
+
 /// The proxy before one replica, and what is bent in it.
 pub(crate) struct Line {
     proxy: Proxy,
@@ -38,6 +41,8 @@ impl Line {
             Wire::CutStreams => self.proxy.cut(&streams()),
             Wire::Partition => self.bent.push(self.proxy.partition(&Matcher::any())),
             Wire::PartitionNodes => self.bent.push(self.proxy.partition(&Matcher::on("nodes"))),
+            Wire::PartitionMembers => self.bent.push(self.proxy.partition(&Matcher::on("leases"))),
+            Wire::HoldMembers => self.inject(Matcher::watches("leases"), Fault::Hold),
             Wire::Expire => self.relist(),
             Wire::LoseReplies => self.inject(Matcher::writes(), Fault::LoseReply.chance(0.3)),
             Wire::Refuse(status) => self.inject(Matcher::any(), Fault::Refuse(status).chance(0.3)),
@@ -76,14 +81,14 @@ impl Line {
 
     /// Every stream that is open is told that its history has expired.
     fn relist(&mut self) {
-        self.inject(Matcher::streams(), Fault::Expire.times(2));
+        self.inject(Matcher::streams(), Fault::Expire.times(STREAMS));
     }
 
     /// All is straight again. Who was deceived has to list once more, as after any 410.
     pub(crate) fn lift(&mut self) {
         self.bent.clear();
         if std::mem::take(&mut self.deceived) {
-            self.proxy.inject(Matcher::streams(), Fault::Expire.times(2)).keep();
+            self.proxy.inject(Matcher::streams(), Fault::Expire.times(STREAMS)).keep();
         }
     }
 

@@ -167,6 +167,8 @@ impl Drill {
             Wire::CutStreams,
             Wire::Partition,
             Wire::PartitionNodes,
+            Wire::PartitionMembers,
+            Wire::HoldMembers,
             Wire::Expire,
             Wire::LoseReplies,
             Wire::Refuse(409),
