@@ -26,7 +26,7 @@ async fn three_replicas_keep_every_promise_while_everything_breaks() {
     assert_eq!(code, Some(0), "{said}");
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("chaos: kept every promise: 3 schedules"), "{said}");
-    assert!(last.contains(" 0 unjudged") && last.contains("wire") && last.contains("kill"), "{last}");
+    assert!(last.contains(" 0 unjudged)") && last.contains("wire") && last.contains("kill"), "{last}");
 }
 
 #[tokio::test]

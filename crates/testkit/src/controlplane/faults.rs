@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::ControlPlane;
 
 const READY: Duration = Duration::from_mins(1);
@@ -74,6 +76,14 @@ impl ControlPlane {
     /// Lets etcd go on.
     pub async fn resume_etcd(&self) -> anyhow::Result<()> {
         self.etcd.resume().await
+    }
+
+    /// Has etcd say that its disk is full: it takes nothing new until this is over.
+    pub async fn fill_etcd(&self, full: bool) -> anyhow::Result<()> {
+        let action = if full { "ACTIVATE" } else { "DEACTIVATE" };
+        self.ask_etcd("/v3/maintenance/alarm", &json!({ "action": action, "alarm": "NOSPACE" }))
+            .await
+            .map(drop)
     }
 
     /// Waits until the API server is ready, as it is a while after etcd was away.

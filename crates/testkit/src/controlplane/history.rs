@@ -66,7 +66,7 @@ impl ControlPlane {
         self.workdir.path().join("etcd")
     }
 
-    async fn ask_etcd(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+    pub(super) async fn ask_etcd(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let request = Request::post(path).body(serde_json::to_vec(body)?)?;
         Ok(serde_json::from_str(&self.etcd.endpoint().ask(&self.etcd_identity, request).await?)?)
     }

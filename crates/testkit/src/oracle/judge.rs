@@ -32,6 +32,8 @@ pub struct Tally {
     pub patches: usize,
     /// Records that keepers wrote.
     pub records: usize,
+    /// Contents that are right only because a life may have been missed, or history is gone.
+    pub excused: usize,
     /// Contents that could be told in too many ways to be judged.
     pub unjudged: usize,
 }

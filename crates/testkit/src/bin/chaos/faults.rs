@@ -57,6 +57,11 @@ impl Cluster {
                 sleep(*frozen).await;
                 plane.resume_etcd().await
             }
+            Fault::FillEtcd(full) => {
+                plane.fill_etcd(true).await?;
+                sleep(*full).await;
+                plane.fill_etcd(false).await
+            }
             Fault::Compact => {
                 let version = self.oracle.fence().await?;
                 self.oracle.tell(Told::Compacted(version));

@@ -99,6 +99,8 @@ pub(crate) enum Fault {
     KillEtcd(Duration),
     /// etcd is frozen for a while.
     FreezeEtcd(Duration),
+    /// etcd takes nothing new for a while.
+    FillEtcd(Duration),
     /// etcd forgets all history.
     Compact,
     /// etcd's data are copied.

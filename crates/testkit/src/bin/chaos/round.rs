@@ -180,6 +180,7 @@ fn since(after: Tally, before: Tally) -> Tally {
         lives: after.lives.saturating_sub(before.lives),
         patches: after.patches.saturating_sub(before.patches),
         records: after.records.saturating_sub(before.records),
+        excused: after.excused.saturating_sub(before.excused),
         unjudged: after.unjudged.saturating_sub(before.unjudged),
     }
 }

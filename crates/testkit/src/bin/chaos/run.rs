@@ -116,9 +116,10 @@ fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
 
 fn line(report: &Report) -> String {
     let Report { theme, deeds, faults, tally, settled } = report;
-    let Tally { lives, patches, records, unjudged } = tally;
+    let Tally { lives, patches, records, excused, unjudged } = tally;
     let many: usize = faults.values().sum();
-    let doubt = if *unjudged > 0 { format!(", {unjudged} unjudged") } else { String::new() };
+    let told = |many: usize, what| if many > 0 { format!(", {many} {what}") } else { String::new() };
+    let doubt = told(*excused, "excused") + &told(*unjudged, "unjudged");
     format!(
         "({theme:?}): {deeds} deeds, {many} faults, {lives} lives, {patches} restores, {records} record writes{doubt}, \
          settled in {:.1} s, then silent",
@@ -134,6 +135,7 @@ impl Total {
         self.tally.lives += tally.lives;
         self.tally.patches += tally.patches;
         self.tally.records += tally.records;
+        self.tally.excused += tally.excused;
         self.tally.unjudged += tally.unjudged;
         for (kind, many) in faults {
             *self.faults.entry(kind).or_default() += many;
@@ -143,10 +145,10 @@ impl Total {
     fn line(&self) -> String {
         let Self { rounds, tally, deeds, faults } = self;
         let faults: Vec<String> = faults.iter().map(|(kind, many)| format!("{kind} {many}")).collect();
-        let Tally { lives, patches, records, unjudged } = tally;
+        let Tally { lives, patches, records, excused, unjudged } = tally;
         format!(
             "kept every promise: {rounds} schedules, {deeds} deeds, {lives} node lives, {patches} restores, \
-             {records} record writes, {unjudged} unjudged; faults: {}",
+             {records} record writes ({excused} excused, {unjudged} unjudged); faults: {}",
             faults.join(", ")
         )
     }

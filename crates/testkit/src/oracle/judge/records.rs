@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Judge;
 use crate::oracle::{
+    life::Leniency,
     timeline::{self, pairs, short},
     violation::Breach,
 };
@@ -169,6 +170,8 @@ impl Judge {
     fn account(&mut self, version: u64, node: &str, record: &Record, until: u64) {
         let Some(name) = self.names.get(node) else { return };
         let owed = name.owed(until, self.leniency);
+        let strict = name.owed(until, Leniency::default());
+        let strictly = strict.is_none_or(|owed| owed.contains(&record.kept.labels));
         let doubted = record.unproved.as_ref().map(|doubt| doubt.uid);
         let died = |uid: &Uuid| name.lives.get(uid).and_then(|life| life.died);
         let compacted = self.leniency.compacted;
@@ -181,7 +184,7 @@ impl Judge {
         let content = &record.kept.labels;
         match owed {
             None => self.tally.unjudged += 1,
-            Some(owed) if owed.contains(content) => {}
+            Some(owed) if owed.contains(content) => self.tally.excused += usize::from(!strictly),
             Some(owed) => {
                 let all: Vec<String> = owed.iter().map(pairs).collect();
                 let what = format!("its record holds {} instead of {}", pairs(content), all.join(" or "));

@@ -142,7 +142,8 @@ impl Drill {
             0..20 => Fault::RestartApi,
             20..40 => Fault::KillApi(while_),
             40..60 => Fault::FreezeApi(while_),
-            60..80 => Fault::KillEtcd(while_),
+            60..75 => Fault::KillEtcd(while_),
+            75..87 => Fault::FillEtcd(while_),
             _ => Fault::FreezeEtcd(while_),
         }
     }
