@@ -64,6 +64,18 @@ impl Cluster {
         Ok(())
     }
 
+    /// Other replicas in the place of those that run, with other ways to the API server.
+    pub(crate) async fn renew(&mut self) -> anyhow::Result<()> {
+        let many = self.replicas.len();
+        for mut replica in std::mem::take(&mut self.replicas) {
+            replica.stop().await?;
+        }
+        for _ in 0..many {
+            self.join().await?;
+        }
+        self.ready().await
+    }
+
     /// Writes something into the timelines.
     pub(crate) fn note(&self, note: String) {
         self.oracle.tell(Told::Note(note));

@@ -91,6 +91,7 @@ impl Cluster {
     /// is asleep until versions have caught up could never know.
     async fn restore(&mut self) -> anyhow::Result<()> {
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
+        self.ready().await?;
         let mut noticed = Vec::new();
         for replica in &self.replicas {
             noticed.push(replica.histories().await?.unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perennial_testkit::proxy::{Dose, Fault, Injection, Matcher, Proxy};
+use perennial_testkit::proxy::{Call, Dose, Fault, Injection, Matcher, Proxy};
 
 use crate::plan::Wire;
 
@@ -69,12 +69,12 @@ impl Line {
         self.inject(matcher, fault);
     }
 
-    /// Lists are bent, and then asked for. A single object that is asked for by name is left alone: that is a list
-    /// to the API server, but to the keeper it is the word that counts.
+    /// Lists are bent, and then asked for. What is a list to the API server but a consistent read to the keeper, of
+    /// one object or of where history stands, is left alone: no API server lies about that.
     fn relist_with(&mut self, fault: &Fault) {
-        let whole = |resource| Matcher::lists(resource).no_query("fieldSelector").no_query("limit=1&");
         for resource in ["nodes", "configmaps"] {
-            self.deceive(whole(resource), fault.clone());
+            let whole = Matcher::lists(resource).no_query("fieldSelector").when(|call| !asks_where(call));
+            self.deceive(whole, fault.clone());
         }
         self.relist();
     }
@@ -94,7 +94,11 @@ impl Line {
 
     /// Counts how often it looks at everything again from now on: each time it asks where history stands.
     pub(crate) fn resyncs(&self) -> Injection {
-        let head = Matcher::lists("nodes").when(|call| call.query.split('&').any(|part| part == "limit=1"));
-        self.proxy.inject(head, Fault::DelayReply(Duration::ZERO))
+        self.proxy.inject(Matcher::lists("nodes").when(asks_where), Fault::DelayReply(Duration::ZERO))
     }
+}
+
+/// Whether a list is there for its version alone.
+fn asks_where(call: &Call) -> bool {
+    call.query.split('&').any(|part| part == "limit=1")
 }
