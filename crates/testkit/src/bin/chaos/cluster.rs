@@ -1,6 +1,6 @@
 //! A control plane, the replicas before it, and the oracle behind it.
 
-use std::{ffi::OsString, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsString, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use perennial_core::policy::Policy;
@@ -79,6 +79,20 @@ impl Cluster {
     /// Writes something into the timelines.
     pub(crate) fn note(&self, note: String) {
         self.oracle.tell(Told::Note(note));
+    }
+
+    /// The last lines of each replica's log that name a node.
+    pub(crate) fn said_about(&self, node: &str, most: usize) -> anyhow::Result<Vec<String>> {
+        let mut said = Vec::new();
+        for entry in fs::read_dir(self.plane.logs())? {
+            let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+            let Some(name) = name.to_str().filter(|name| name.starts_with("perennial-")) else { continue };
+            let log = fs::read_to_string(&path)?;
+            let lines: Vec<&str> = log.lines().filter(|line| line.contains(node)).collect();
+            let last = lines.iter().skip(lines.len().saturating_sub(most));
+            said.extend(last.map(|line| format!("{name}: {line}")));
+        }
+        Ok(said)
     }
 
     async fn grant(&self) -> anyhow::Result<()> {

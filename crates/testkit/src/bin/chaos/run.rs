@@ -19,6 +19,10 @@ use crate::{
     round::{self, Report},
 };
 
+/// So many nodes are looked up in the replicas' logs, and so many lines of each log are shown.
+const NAMED: usize = 3;
+const SAID: usize = 12;
+
 /// How it ended.
 enum End {
     /// Every promise was kept, or one was broken.
@@ -95,19 +99,25 @@ async fn rounds(args: &Args, slot: &mut Option<Cluster>) -> anyhow::Result<bool>
 
 /// Tells what is broken, if anything is.
 fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
-    let violations: Vec<String> =
-        cluster.oracle.look(|judge: &Judge| judge.violations().iter().map(ToString::to_string).collect());
+    let violations = cluster.oracle.look(|judge: &Judge| judge.violations().to_vec());
     if violations.is_empty() {
         return Ok(true);
     }
+    let mut out = io::stdout();
     for violation in &violations {
-        writeln!(io::stdout(), "\n{violation}")?;
+        writeln!(out, "\n{violation}")?;
     }
-    for (number, tick) in
-        draw(args.seed, number, args.nodes.into(), args.replicas.into()).ticks.iter().enumerate()
-    {
-        if !tick.faults.is_empty() {
-            writeln!(io::stdout(), "  tick {number}: {:?}", tick.faults)?;
+    let mut nodes: Vec<&str> = violations.iter().map(|violation| violation.node.as_str()).collect();
+    nodes.dedup();
+    for node in nodes.into_iter().take(NAMED) {
+        writeln!(out, "what replicas say about {node}:")?;
+        cluster.said_about(node, SAID)?.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    writeln!(out, "what went wrong in this round:")?;
+    let plan = draw(args.seed, number, args.nodes.into(), args.replicas.into());
+    for (tick, faults) in plan.ticks.iter().map(|tick| &tick.faults).enumerate() {
+        if !faults.is_empty() {
+            writeln!(out, "  tick {tick}: {faults:?}")?;
         }
     }
     say(&format!("round {number}: {} promises broken; again: {}", violations.len(), args.again(number)));
