@@ -1,5 +1,4 @@
 //! `make chaos`: replicas that are killed, frozen and cut off, a fleet that never rests, and an oracle that judges.
-//!
 //! ```text
 //! args ─> run ── rounds ─> plan (seed, round) ──┬─> hands: what people and kubelets do ──┬──> API server, etcd
 //!                                               └─> faults ──> replicas, control plane ──┘        │ history
