@@ -11,9 +11,14 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
+# Choices of chaos
+SEED ?= 1
+MINUTES ?= 5
+REPLICAS ?= 3
+NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench test guards lint fmt deny controlplane prerequisites clean
+.PHONY: help demo chaos bench test guards lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +26,10 @@ help: ## List the targets
 demo: prerequisites controlplane ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
+
+chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30)
+	cargo build --locked --bins
+	@cargo run --locked --quiet --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES)
 
 bench: prerequisites controlplane ## Measure it under load, beside the API server alone (BENCH_ARGS="storm --nodes 1000")
 	cargo build --locked --release --bins

@@ -127,6 +127,11 @@ impl KeeperProcess {
         self.server.start(READY).await
     }
 
+    /// Starts it again, and does not wait.
+    pub async fn spawn_again(&self) -> anyhow::Result<()> {
+        self.server.spawn().await
+    }
+
     /// Asks it to end (SIGTERM), and kills it if it does not.
     pub async fn stop(&self) -> anyhow::Result<ExitStatus> {
         self.server.stop(GRACE).await

@@ -3,7 +3,8 @@
 //! [`ControlPlane::start`] finds the binaries ([`Assets`]), makes a working folder and a certificate authority in
 //! it, and runs etcd and kube-apiserver as child processes until it is dropped. A test takes clients or
 //! kubeconfigs from it, runs the keeper against it as a [`KeeperProcess`], and waits for what must become true
-//! with [`eventually()`].
+//! with [`eventually()`]. A [`proxy`] between a keeper and the API server goes wrong on purpose, and an [`oracle`]
+//! judges by etcd's own history whether the keepers kept their promises.
 //!
 //! Nothing outlives its owner: children are killed and folders removed on drop, on panic, and when this process
 //! dies of whatever cause, SIGKILL included. Logs stay, and are named, when a test panics or a start fails.
@@ -16,6 +17,7 @@ mod eventually;
 mod fleet;
 mod keeper_process;
 mod log;
+pub mod oracle;
 mod pki;
 mod port;
 mod process;

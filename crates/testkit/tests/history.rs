@@ -90,3 +90,14 @@ async fn a_restored_snapshot_runs_the_revision_backwards() {
     let now = controlplane.revision().await.unwrap();
     assert!((snapshot.revision..later).contains(&now), "{} then {later}, now {now}", snapshot.revision);
 }
+
+#[tokio::test]
+async fn a_full_etcd_takes_nothing_until_there_is_room() {
+    let controlplane = ControlPlane::start().await.unwrap();
+    let nodes: Api<Node> = Api::all(controlplane.admin());
+    controlplane.fill_etcd(true).await.unwrap();
+    let error = create(&nodes, "a").await.unwrap_err().to_string();
+    assert!(error.contains("space exceeded"), "{error}");
+    controlplane.fill_etcd(false).await.unwrap();
+    create(&nodes, "a").await.unwrap();
+}

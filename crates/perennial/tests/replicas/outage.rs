@@ -44,7 +44,7 @@ async fn etcd_is_killed_and_then_full_under_two_replicas_and_nothing_is_lost() {
     for node in &nodes {
         world.label(node, "team", Some("red")).await;
     }
-    world.plane.alarm_etcd(true).await.unwrap();
+    world.plane.fill_etcd(true).await.unwrap();
     // Nothing can be written, but nodes can be deleted all the same.
     let maps: Api<ConfigMap> = Api::namespaced(world.plane.admin(), "default");
     let (more, params) = (unnamed(), PostParams::default());
@@ -54,7 +54,7 @@ async fn etcd_is_killed_and_then_full_under_two_replicas_and_nothing_is_lost() {
     }
     world.metric_of_reaches("a", "errors_total{kind=\"server\"}", 1.0).await;
     world.metric_of_reaches("b", "errors_total{kind=\"server\"}", 1.0).await;
-    world.plane.alarm_etcd(false).await.unwrap();
+    world.plane.fill_etcd(false).await.unwrap();
     for node in &nodes {
         world.closed(node, &pairs([("team", "red")])).await;
         world.register(node, &pairs([])).await;

@@ -64,21 +64,36 @@ impl ControlPlane {
         self.etcd.stop(GRACE).await.map(drop)
     }
 
-    /// Starts etcd where it was, with what it had.
-    pub async fn start_etcd(&self) -> anyhow::Result<()> {
-        self.etcd.start(READY).await
-    }
-
     /// Kills etcd (SIGKILL).
     pub async fn kill_etcd(&self) -> anyhow::Result<()> {
         self.etcd.kill().await.map(drop)
     }
 
-    /// Has etcd refuse whatever needs space, as one whose quota is used up, or take it again. Deletions go on.
-    pub async fn alarm_etcd(&self, on: bool) -> anyhow::Result<()> {
+    /// Freezes etcd.
+    pub async fn pause_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.pause().await
+    }
+
+    /// Lets etcd go on.
+    pub async fn resume_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.resume().await
+    }
+
+    /// Waits until the API server is ready, as it is a while after etcd was away.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        self.apiserver.ready(READY).await
+    }
+
+    /// Starts etcd where it was, with what it had.
+    pub async fn start_etcd(&self) -> anyhow::Result<()> {
+        self.etcd.start(READY).await
+    }
+
+    /// Has etcd say that its disk is full, or that it is not any more: it refuses whatever needs space. Deletions go on.
+    pub async fn fill_etcd(&self, full: bool) -> anyhow::Result<()> {
         let status = self.ask_etcd("/v3/maintenance/status", &json!({})).await?;
         let member = status.pointer("/header/member_id").context("etcd does not say who it is")?;
-        let action = if on { "ACTIVATE" } else { "DEACTIVATE" };
+        let action = if full { "ACTIVATE" } else { "DEACTIVATE" };
         let order = json!({ "action": action, "memberID": member, "alarm": "NOSPACE" });
         self.ask_etcd("/v3/maintenance/alarm", &order).await.map(drop)
     }

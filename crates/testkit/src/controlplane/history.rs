@@ -57,6 +57,11 @@ impl ControlPlane {
         self.start_both().await
     }
 
+    /// A client of etcd's gateway.
+    pub(crate) fn etcd_client(&self) -> anyhow::Result<kube::Client> {
+        self.etcd.endpoint().client(&self.etcd_identity)
+    }
+
     fn data(&self) -> PathBuf {
         self.workdir.path().join("etcd")
     }

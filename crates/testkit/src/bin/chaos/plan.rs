@@ -1,0 +1,180 @@
+//! What happens in a round: a function of the seed and the round's number, and of nothing else.
+
+mod draw;
+mod drill;
+
+use std::{collections::BTreeMap, time::Duration};
+
+pub(crate) use draw::draw;
+
+/// Labels by key.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// A round.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    /// What it is mostly about.
+    pub(crate) theme: Theme,
+    /// What the nodes bear at first, by index.
+    pub(crate) fleet: Vec<Labels>,
+    /// What happens then, step by step.
+    pub(crate) ticks: Vec<Tick>,
+}
+
+/// What happens at one time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tick {
+    /// What goes wrong.
+    pub(crate) faults: Vec<Fault>,
+    /// What people and kubelets do, at most one thing a node.
+    pub(crate) deeds: Vec<(usize, Deed)>,
+    /// How long nothing happens before it.
+    pub(crate) after: Duration,
+}
+
+/// What a round is mostly about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Theme {
+    /// Nothing goes wrong: then nothing is excused.
+    Calm,
+    /// Replicas are killed, frozen, restarted, added, removed.
+    Replicas,
+    /// Nobody watches for a while.
+    Blackout,
+    /// The API server and etcd are restarted and killed.
+    ControlPlane,
+    /// What is on the wire is bent.
+    Wire,
+    /// etcd forgets, and is turned back.
+    History,
+    /// Everything at once.
+    All,
+}
+
+/// What people and kubelets do to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// It registers with these labels beside the kubelet's.
+    Create(Labels),
+    /// It is deleted.
+    Delete,
+    /// It is deleted and registers at once, as often as there are labels here.
+    Recreate(Vec<Labels>),
+    /// Somebody sets a label.
+    Set(&'static str, String),
+    /// Somebody removes a label.
+    Remove(&'static str),
+    /// Somebody labels it, and it is deleted at once.
+    SetAndDelete(&'static str, String),
+    /// It is deleted, but a finalizer holds it.
+    Terminate,
+    /// The finalizer lets go.
+    Release,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fault {
+    /// SIGKILL.
+    Kill(usize),
+    /// SIGTERM.
+    Stop(usize),
+    /// It is started again.
+    Start(usize),
+    /// SIGSTOP.
+    Pause(usize),
+    /// SIGCONT.
+    Resume(usize),
+    /// One more replica joins.
+    Join,
+    /// The last one that joined leaves.
+    Leave,
+    /// The API server is restarted.
+    RestartApi,
+    /// The API server is killed, and started after a while.
+    KillApi(Duration),
+    /// The API server is frozen for a while.
+    FreezeApi(Duration),
+    /// etcd is killed, and started after a while.
+    KillEtcd(Duration),
+    /// etcd is frozen for a while.
+    FreezeEtcd(Duration),
+    /// etcd takes nothing new for a while.
+    FillEtcd(Duration),
+    /// etcd forgets all history.
+    Compact,
+    /// etcd's data are copied.
+    Snapshot,
+    /// etcd's data are what they were.
+    Restore,
+    /// What this replica hears or says is bent.
+    Wire(usize, Wire),
+    /// All that is bent for this replica is straight again.
+    Lift(usize),
+}
+
+/// How what is on the wire is bent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wire {
+    /// Events of nodes come late.
+    LagNodes(Duration),
+    /// Events of records come late.
+    LagRecords(Duration),
+    /// No events of nodes until it is lifted.
+    HoldNodes,
+    /// No events of records until it is lifted.
+    HoldRecords,
+    /// Some events do not come.
+    Drop,
+    /// Some events come twice.
+    Duplicate,
+    /// Some events come in the wrong order.
+    Swap,
+    /// Some old events come again.
+    Replay,
+    /// All streams break once.
+    CutStreams,
+    /// Nothing goes through.
+    Partition,
+    /// Nothing of nodes goes through.
+    PartitionNodes,
+    /// Nothing of the members goes through: they disagree about who is there.
+    PartitionMembers,
+    /// No events of members until it is lifted.
+    HoldMembers,
+    /// Every stream is told that history has expired.
+    Expire,
+    /// Some writes are done, and nobody hears of it.
+    LoseReplies,
+    /// Some calls are answered with this status.
+    Refuse(u16),
+    /// Some calls are asked to wait.
+    Throttle,
+    /// Writes arrive late.
+    DelayWrites(Duration),
+    /// Writes are kept, and arrive when it is lifted.
+    HangWrites,
+    /// Lists are old, after the streams broke.
+    StaleLists,
+    /// Lists are empty, after the streams broke.
+    EmptyLists,
+    /// Lists lack some items, after the streams broke.
+    ThinLists,
+    /// Lists end in the middle, after the streams broke.
+    BreakLists,
+    /// Replies come byte by byte.
+    Dribble,
+}
+
+impl Fault {
+    /// The name under which it is counted.
+    pub(crate) fn kind(&self) -> String {
+        let text = format!("{self:?}");
+        let word = |text: &str| text.split(['(', ' ']).next().unwrap_or_default().to_owned();
+        match self {
+            Self::Wire(_, wire) => format!("wire {}", word(&format!("{wire:?}"))),
+            _ => word(&text),
+        }
+        .to_lowercase()
+    }
+}

@@ -1,0 +1,131 @@
+//! One replica: a process, and what may be done to it.
+
+use std::{ffi::OsString, path::Path, time::Duration};
+
+use anyhow::Context;
+use perennial_testkit::{
+    KeeperBuilder, KeeperProcess,
+    proxy::{Injection, Proxy},
+};
+
+use crate::{plan::Wire, wire::Line};
+
+/// How often a replica looks at everything again. Short, so that silence is soon proved.
+const RESYNC: &str = "--resync=1s";
+/// How long a replica leaves a node to the one before it in line.
+pub(crate) const TAKEOVER: Duration = Duration::from_millis(500);
+const FLAGS: [&str; 6] = [
+    "--close-after=500ms",
+    "--open-after=1s",
+    "--takeover=500ms",
+    "--lease-duration=3s",
+    "--log-level=debug",
+    "--log-format=text",
+];
+/// How long one may need to be in step again, after everything was healed.
+const READY: Duration = Duration::from_mins(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Up,
+    Paused,
+    Down,
+}
+
+pub(crate) struct Replica {
+    process: KeeperProcess,
+    line: Line,
+    state: State,
+}
+
+impl Replica {
+    /// Starts one, and waits until it is in step.
+    pub(crate) async fn start(
+        logs: &Path,
+        kubeconfig: &Path,
+        namespace: &str,
+        arguments: &[OsString],
+        number: u64,
+    ) -> anyhow::Result<Self> {
+        let line = Line::new(Proxy::seeded(kubeconfig, number).await?);
+        let program = KeeperProcess::beside_current_exe()?;
+        let builder =
+            KeeperProcess::builder(program, logs).kubeconfig(line.kubeconfig()).namespace(namespace);
+        let builder = builder.arg(RESYNC);
+        let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
+        // Some keep their name when they are restarted, others leave a dead one behind.
+        let name = format!("--member=replica-{number}");
+        let builder = if number.is_multiple_of(2) { builder.arg(name) } else { builder };
+        let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
+        let process = builder.spawn().await.context("starting a replica")?;
+        Ok(Self { process, line, state: State::Up })
+    }
+
+    pub(crate) async fn ready(&self) -> anyhow::Result<()> {
+        self.process.ready(READY).await
+    }
+
+    pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
+        self.state = State::Down;
+        self.process.kill9().await
+    }
+
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
+        self.state = State::Down;
+        self.process.stop().await.map(drop)
+    }
+
+    pub(crate) async fn start_again(&mut self) -> anyhow::Result<()> {
+        self.state = State::Up;
+        self.process.spawn_again().await
+    }
+
+    pub(crate) async fn pause(&mut self) -> anyhow::Result<()> {
+        self.state = State::Paused;
+        self.process.pause().await
+    }
+
+    pub(crate) async fn resume(&mut self) -> anyhow::Result<()> {
+        self.state = State::Up;
+        self.process.resume().await
+    }
+
+    /// Bends what it hears or says.
+    pub(crate) fn bend(&mut self, wire: Wire, old: u64) {
+        self.line.bend(wire, old);
+    }
+
+    /// All is straight again.
+    pub(crate) fn lift(&mut self) {
+        self.line.lift();
+    }
+
+    /// Counts how often it looks at everything again, from now on.
+    pub(crate) fn resyncs(&self) -> Injection {
+        self.line.resyncs()
+    }
+
+    /// It runs, hears everything, and is in step in a while.
+    pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
+        self.lift();
+        match self.state {
+            State::Up => Ok(()),
+            State::Paused => self.resume().await,
+            State::Down => self.start_again().await,
+        }
+    }
+
+    /// Fails if it has ended by itself.
+    pub(crate) async fn check(&self) -> anyhow::Result<()> {
+        if self.state == State::Down { Ok(()) } else { self.process.check().await }
+    }
+
+    /// How often it noticed that versions ran backwards; `None` if it does not run.
+    pub(crate) async fn histories(&self) -> anyhow::Result<Option<f64>> {
+        if self.state != State::Up {
+            return Ok(None);
+        }
+        let metrics = self.process.metrics().await?;
+        Ok(metrics.get("perennial_histories_total").copied())
+    }
+}

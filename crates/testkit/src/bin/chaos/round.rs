@@ -1,0 +1,190 @@
+//! One round: a fleet, a storm, and the calm after it.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::anyhow;
+use perennial_testkit::{
+    eventually,
+    oracle::{Judge, Tally, Told},
+    proxy::Injection,
+};
+use tokio::time::{interval, sleep};
+
+use crate::{
+    args::Args,
+    cluster::Cluster,
+    hands::Hands,
+    plan::{Deed, Fault, Plan, Theme, draw},
+    replica::{Replica, TAKEOVER},
+};
+
+/// How long two looks at everything may take.
+const LOOKS: Duration = Duration::from_mins(1);
+/// Nothing was written for so long, and for as long again as the last in line waits: it has come to rest.
+const AT_REST: Duration = Duration::from_millis(1_500);
+/// A kubelet says that it is alive, every so often.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// What was done in a round, and what came of it.
+pub(crate) struct Report {
+    pub(crate) theme: Theme,
+    pub(crate) deeds: usize,
+    pub(crate) faults: BTreeMap<String, usize>,
+    pub(crate) tally: Tally,
+    pub(crate) settled: Duration,
+}
+
+/// Plays one round. Whatever is broken in it stands with the oracle.
+pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> anyhow::Result<Report> {
+    let (nodes, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
+    let patience = Duration::from_secs(args.patience);
+    let plan = draw(args.seed, number, nodes, replicas);
+    let before = cluster.oracle.look(Judge::tally);
+    let hands = Hands::new(cluster.plane.admin(), cluster.oracle.clone(), number);
+
+    let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
+    hands.all(&first).await?;
+    if settle(cluster, patience).await?.is_some() {
+        storm(cluster, &plan, &hands, replicas).await?;
+    }
+    let began = Instant::now();
+    let settled = settle(cluster, patience).await?.map_or(began.elapsed(), |at| at.duration_since(began));
+    if !cluster.oracle.look(broken) {
+        silence(cluster, &hands, nodes).await?;
+    }
+    if !cluster.oracle.look(broken) {
+        clean_up(cluster, &hands, nodes, patience).await?;
+    }
+    if plan.ticks.iter().any(|tick| tick.faults.contains(&Fault::Restore)) {
+        // Their proxies remember events of a history that never was, and might replay them.
+        cluster.renew().await?;
+    }
+
+    let after = cluster.oracle.look(Judge::tally);
+    let mut faults = BTreeMap::new();
+    for fault in plan.ticks.iter().flat_map(|tick| &tick.faults) {
+        *faults.entry(fault.kind()).or_default() += 1;
+    }
+    let deeds = plan.ticks.iter().map(|tick| tick.deeds.len()).sum();
+    Ok(Report { theme: plan.theme, deeds, faults, tally: since(after, before), settled })
+}
+
+fn broken(judge: &Judge) -> bool {
+    !judge.violations().is_empty()
+}
+
+/// Everything that is planned, while kubelets go on saying that they are alive.
+async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, replicas: usize) -> anyhow::Result<()> {
+    for tick in &plan.ticks {
+        sleep(tick.after).await;
+        if tick.faults.contains(&Fault::Restore) {
+            cluster.break_things(&tick.faults).await?;
+            hands.all(&tick.deeds).await?;
+        } else {
+            // Those who write do not wait until all is well again.
+            tokio::try_join!(cluster.break_things(&tick.faults), hands.all(&tick.deeds), beat(hands, plan))?;
+        }
+        for replica in &cluster.replicas {
+            replica.check().await?;
+        }
+        if cluster.oracle.look(broken) {
+            return Ok(());
+        }
+    }
+    cluster.heal(replicas).await?;
+    hands.release_all().await
+}
+
+/// Some kubelets say that they are alive.
+async fn beat(hands: &Hands, plan: &Plan) -> anyhow::Result<()> {
+    for node in (0..plan.fleet.len()).step_by(7) {
+        hands.heartbeat(node).await?;
+    }
+    Ok(())
+}
+
+/// Waits until every node and its record agree, and nobody writes any more. `None` if a promise is broken.
+async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<Instant>> {
+    let mut rest = (0, Instant::now());
+    let mut agreed = None;
+    let rests = AT_REST + TAKEOVER * u32::try_from(cluster.replicas.len())?;
+    let settled = async {
+        let mut ticks = interval(Duration::from_millis(50));
+        loop {
+            ticks.tick().await;
+            let (unsettled, written, broken) =
+                cluster.oracle.look(|judge| (judge.unsettled().len(), judge.last_written(), broken(judge)));
+            if broken {
+                return false;
+            }
+            if written != rest.0 || unsettled > 0 {
+                rest = (written, Instant::now());
+                agreed = None;
+            }
+            let at = *agreed.get_or_insert_with(Instant::now);
+            if unsettled == 0 && at.elapsed() > rests {
+                return true;
+            }
+        }
+    };
+    match tokio::time::timeout(patience, settled).await {
+        Ok(false) => return Ok(None),
+        Ok(true) => {}
+        Err(_) => {
+            cluster.oracle.out_of_time();
+            return Ok(None);
+        }
+    }
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Calm);
+    Ok(agreed)
+}
+
+/// Every replica looks at everything twice, kubelets go on, and nothing is written.
+async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Quiet);
+    let looks: Vec<_> = cluster.replicas.iter().map(Replica::resyncs).collect();
+    // One that was under way already, and two whole ones.
+    let looked = eventually(LOOKS, "every replica looks at everything twice", || async {
+        let looks: Vec<u64> = looks.iter().map(Injection::met).collect();
+        if looks.iter().all(|many| *many > 2) { Ok(Some(())) } else { Err(anyhow!("{looks:?}")) }
+    });
+    let beats = async {
+        let mut ticks = interval(BEAT);
+        for node in (0..nodes).cycle() {
+            ticks.tick().await;
+            hands.heartbeat(node).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        looked = looked => looked?,
+        beats = beats => beats?,
+    }
+    cluster.oracle.fence().await?;
+    cluster.oracle.tell(Told::Loud);
+    Ok(())
+}
+
+/// The next round knows nothing of this one. Records stay: these names never come back.
+async fn clean_up(cluster: &Cluster, hands: &Hands, nodes: usize, patience: Duration) -> anyhow::Result<()> {
+    hands.delete_all(nodes).await?;
+    if settle(cluster, patience).await?.is_some() {
+        cluster.oracle.forget();
+    }
+    Ok(())
+}
+
+fn since(after: Tally, before: Tally) -> Tally {
+    Tally {
+        lives: after.lives.saturating_sub(before.lives),
+        patches: after.patches.saturating_sub(before.patches),
+        records: after.records.saturating_sub(before.records),
+        excused: after.excused.saturating_sub(before.excused),
+        unjudged: after.unjudged.saturating_sub(before.unjudged),
+    }
+}

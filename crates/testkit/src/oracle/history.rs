@@ -1,0 +1,163 @@
+//! What happened, one entry a change, in the order in which etcd took it.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use anyhow::Context;
+use perennial_core::{
+    kept::Pairs,
+    record::{DATA_KEY, Record, record_node},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The annotation that people and kubelets of a test change with every write of theirs, each time to a value that
+/// was never there before. Whatever else changes a Node is a keeper.
+pub const HAND: &str = "hand.example.com/write";
+
+/// One change, at its revision in etcd, which is also the object's resource version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The revision.
+    pub version: u64,
+    /// What changed.
+    pub fact: Fact,
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A Node was written, or is gone.
+    Node {
+        /// Its name.
+        name: String,
+        /// As it is now; nothing where it was deleted.
+        seen: Option<Sighting>,
+    },
+    /// A record was written, or is gone.
+    Record {
+        /// The node's name.
+        node: String,
+        /// As it is now, or why it cannot be read; nothing where it was deleted.
+        found: Option<Result<Box<Record>, String>>,
+    },
+    /// The driver told something.
+    Told(Told),
+}
+
+/// A Node as it was at some version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Which incarnation.
+    pub uid: Uuid,
+    /// Its labels.
+    pub labels: Pairs,
+    /// Its annotations but for [`HAND`].
+    pub annotations: Pairs,
+    /// The hand that wrote last.
+    pub hand: Option<String>,
+    /// It has a deletionTimestamp.
+    pub terminating: bool,
+    /// A fingerprint of everything else: spec, status, finalizers, owners.
+    pub rest: u64,
+}
+
+/// What the driver knows and history does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// From here on replicas may miss things: one is killed, frozen, or cut off.
+    Disturbed,
+    /// All replicas are in step, and nothing is being done to them.
+    Calm,
+    /// etcd has forgotten, or a replica was told so, what lies before this version.
+    Compacted(u64),
+    /// etcd was turned back to what it was at this version. Late writes may still come from the other history.
+    Restored(u64),
+    /// Nothing kept changes from here on: no keeper may write.
+    Quiet,
+    /// Things may change again.
+    Loud,
+    /// The API server refused a Node.
+    Refused {
+        /// The node.
+        node: String,
+        /// What it said.
+        why: String,
+    },
+    /// Something to show in timelines.
+    Note(String),
+}
+
+impl Entry {
+    /// Reads one from what etcd stores as JSON under `key`: `None` if it is neither a Node nor a record.
+    pub(super) fn read(version: u64, key: &str, value: Option<&[u8]>) -> anyhow::Result<Option<Self>> {
+        let mut path = key.split('/').skip(2);
+        let fact = match (path.next(), path.next(), path.next()) {
+            (Some("minions"), Some(name), None) => {
+                let seen = value.map(Sighting::read).transpose();
+                Fact::Node { name: name.to_owned(), seen: seen.with_context(|| key.to_owned())? }
+            }
+            (Some("configmaps"), Some(_), Some(name)) => {
+                let Some(node) = record_node(name, None) else { return Ok(None) };
+                let found = value.map(|value| read_record(node, value));
+                Fact::Record { node: node.to_owned(), found }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { version, fact }))
+    }
+
+    /// The node it is about.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match &self.fact {
+            Fact::Node { name, .. } => Some(name),
+            Fact::Record { node, .. } | Fact::Told(Told::Refused { node, .. }) => Some(node),
+            Fact::Told(_) => None,
+        }
+    }
+}
+
+fn read_record(node: &str, value: &[u8]) -> Result<Box<Record>, String> {
+    #[derive(Deserialize)]
+    struct Stored {
+        #[serde(default)]
+        data: BTreeMap<String, String>,
+    }
+    let stored: Stored = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    let text = stored.data.get(DATA_KEY).map(String::as_str);
+    Record::parse(node, text).map(Box::new).map_err(|error| error.to_string())
+}
+
+impl Sighting {
+    fn read(value: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Meta {
+            uid: Uuid,
+            #[serde(default)]
+            labels: Pairs,
+            #[serde(default)]
+            annotations: Pairs,
+            #[serde(default)]
+            deletion_timestamp: Option<String>,
+        }
+        let mut object: Value = serde_json::from_slice(value)?;
+        let mut rest = object["metadata"].take();
+        let Meta { uid, labels, mut annotations, deletion_timestamp } = Meta::deserialize(&rest)?;
+        // What is judged by itself, and what the API server writes of its own accord.
+        if let Some(rest) = rest.as_object_mut() {
+            for key in ["labels", "annotations", "managedFields", "deletionTimestamp", "generation"] {
+                rest.remove(key);
+            }
+        }
+        let mut hasher = DefaultHasher::new();
+        (object.to_string(), rest.to_string()).hash(&mut hasher);
+        let hand = annotations.remove(HAND);
+        let terminating = deletion_timestamp.is_some();
+        Ok(Self { uid, labels, annotations, hand, terminating, rest: hasher.finish() })
+    }
+}

@@ -1,0 +1,207 @@
+//! Records: each says something about a life, and history tells whether that is so.
+
+use perennial_core::{
+    kept::Pairs,
+    record::{Record, State},
+};
+use uuid::Uuid;
+
+use super::Judge;
+use crate::oracle::{
+    life::Leniency,
+    timeline::{self, pairs, short},
+    violation::Breach,
+};
+
+impl Judge {
+    pub(super) fn record(&mut self, version: u64, node: &str, found: Option<&Result<Box<Record>, String>>) {
+        let Some(found) = found else { return self.erased(version, node) };
+        self.tally.records += 1;
+        self.names.entry(node.to_owned()).or_default();
+        match found {
+            Ok(record) => {
+                if let Some(name) = self.names.get_mut(node) {
+                    name.timeline.add(version, timeline::record(record));
+                }
+                self.wrote(version, node, "the record");
+                self.written(version, node, record);
+            }
+            Err(why) => {
+                self.wrote(version, node, "the record");
+                self.breach(Breach::OlderWon, node, version, format!("its record cannot be read: {why}"));
+            }
+        }
+    }
+
+    fn erased(&mut self, version: u64, node: &str) {
+        let Some(name) = self.names.get_mut(node) else { return };
+        name.timeline.add(version, "keeper: the record is gone".to_owned());
+        if let Some(record) = name.record.take().filter(|record| !record.is_empty()) {
+            let what = format!("its record with {} was removed", pairs(&record.kept.labels));
+            self.breach(Breach::Lost, node, version, what);
+        }
+    }
+
+    fn written(&mut self, version: u64, node: &str, record: &Record) {
+        let uid = record.incarnation.uid;
+        if !self.confused {
+            self.follows(version, node, record);
+            self.shrinks(version, node, record);
+        }
+        let lived = self.names.get(node).is_some_and(|name| name.lives.contains_key(&uid));
+        match record.state {
+            // Late writes may come from the other history: only what comes of it counts.
+            _ if self.confused => {}
+            _ if !lived => {
+                let what = format!("its record names {}, which never lived", short(uid));
+                self.breach(Breach::OlderWon, node, version, what);
+            }
+            State::Open => self.opened(version, node, record),
+            State::Giving => self.giving(version, node, record),
+            State::Closed => self.closed(version, node, record),
+        }
+        let Some(name) = self.names.get_mut(node) else { return };
+        if let Some(life) = name.lives.get_mut(&uid).filter(|_| record.state != State::Closed) {
+            life.recorded = Some(record.kept.labels.clone());
+            if record.state == State::Giving {
+                life.givings.push(record.kept.labels.clone());
+            }
+        }
+        name.record = Some(Box::new(record.clone()));
+    }
+
+    /// The version never goes down, and the sequence grows by one.
+    fn follows(&mut self, version: u64, node: &str, record: &Record) {
+        let before = self.names.get(node).and_then(|name| name.record.as_deref());
+        let (was, sequence) = before.map_or((0, 0), |before| (before.version, before.sequence));
+        if record.version < was {
+            let what = format!("its record went back from version {was} to {}", record.version);
+            self.breach(Breach::OlderWon, node, version, what);
+        }
+        if record.sequence != sequence + 1 {
+            let what = format!("its record's sequence went from {sequence} to {}", record.sequence);
+            self.breach(Breach::OlderWon, node, version, what);
+        }
+    }
+
+    /// A key leaves a record only if somebody removed it from the living node, or the node bears it itself.
+    fn shrinks(&mut self, version: u64, node: &str, record: &Record) {
+        let Some(name) = self.names.get(node) else { return };
+        let Some(before) = &name.record else { return };
+        let bears = |key: &String| {
+            let life = name.lives.get(&record.incarnation.uid).filter(|_| record.state == State::Giving);
+            life.is_some_and(|life| life.kept().contains_key(key))
+        };
+        let mut gone = before.kept.labels.keys().filter(|key| !record.kept.labels.contains_key(*key));
+        let taken = gone.find(|key| !name.was_removed(key, record.version) && !bears(key)).cloned();
+        if let Some(key) = taken {
+            let what = format!("{key} left its record, and nobody had removed it from the node");
+            self.breach(Breach::Taken, node, version, what);
+        }
+    }
+
+    /// open(U)@v: exactly what U bore at v, and nothing was owed to U.
+    fn opened(&mut self, version: u64, node: &str, record: &Record) {
+        let Some(name) = self.names.get(node) else { return };
+        let Some(life) = name.lives.get(&record.incarnation.uid) else { return };
+        let then = life.states.get(&record.version).map(|kept| (**kept).clone());
+        let owes = life.marked.is_none() && !name.may_owe_nothing(life.born, self.leniency);
+        match then {
+            Some(then) if then == record.kept.labels => {}
+            Some(then) => {
+                let what =
+                    format!("its record says other than it bore at {}: {}", record.version, pairs(&then));
+                self.breach(Breach::OlderWon, node, version, what);
+            }
+            None => {
+                let what =
+                    format!("{} was never at version {}", short(record.incarnation.uid), record.version);
+                self.breach(Breach::OlderWon, node, version, what);
+            }
+        }
+        if owes {
+            let what = "its record was opened though it had not got its own back".to_owned();
+            self.breach(Breach::Lost, node, version, what);
+        }
+    }
+
+    /// giving(U)@v: U was there at v, and what is given is what is owed.
+    fn giving(&mut self, version: u64, node: &str, record: &Record) {
+        let Some(life) = self.names.get(node).and_then(|name| name.lives.get(&record.incarnation.uid)) else {
+            return;
+        };
+        let (there, born) = (life.states.contains_key(&record.version), life.born);
+        let marked = life.marked.is_some_and(|marked| marked <= record.version);
+        if !there {
+            let what = format!("{} was never at version {}", short(record.incarnation.uid), record.version);
+            self.breach(Breach::OlderWon, node, version, what);
+        }
+        if marked {
+            let what = "its record says that it is given to, but it had got its own back".to_owned();
+            self.breach(Breach::GivenTwice, node, version, what);
+            return;
+        }
+        self.account(version, node, record, born);
+    }
+
+    /// closed(U)@d: U was the last to die, at d, and the content is what is owed after it.
+    fn closed(&mut self, version: u64, node: &str, record: &Record) {
+        let uid = record.incarnation.uid;
+        let Some(name) = self.names.get(node) else { return };
+        let Some(died) = name.lives.get(&uid).and_then(|life| life.died) else {
+            let what = format!("its record was closed for {}, which lives", short(uid));
+            return self.breach(Breach::OlderWon, node, version, what);
+        };
+        let last = name.last_over(died).unwrap_or(uid);
+        if record.unproved.is_none() && record.version != died {
+            let what =
+                format!("its record was closed at {}, but {} died at {died}", record.version, short(uid));
+            self.breach(Breach::OlderWon, node, version, what);
+        }
+        if last != uid {
+            let what =
+                format!("its record was closed for {}, though {} died after it", short(uid), short(last));
+            self.breach(Breach::OlderWon, node, version, what);
+        }
+        self.account(version, node, record, died);
+    }
+
+    /// What a record closes with or gives is one of the accounts of what the lives until then left.
+    fn account(&mut self, version: u64, node: &str, record: &Record, until: u64) {
+        let Some(name) = self.names.get(node) else { return };
+        let owed = name.owed(until, self.leniency);
+        let strict = name.owed(until, Leniency::default());
+        let strictly = strict.is_none_or(|owed| owed.contains(&record.kept.labels));
+        let doubted = record.unproved.as_ref().map(|doubt| doubt.uid);
+        let died = |uid: &Uuid| name.lives.get(uid).and_then(|life| life.died);
+        let compacted = self.leniency.compacted;
+        let excused =
+            doubted.is_none_or(|uid| self.leniency.disturbed && died(&uid).is_some_and(|at| at <= compacted));
+        if !excused {
+            let what = "its end is called unproved, but history has it".to_owned();
+            self.breach(Breach::Lost, node, version, what);
+        }
+        let content = &record.kept.labels;
+        match owed {
+            None => self.tally.unjudged += 1,
+            Some(owed) if owed.contains(content) => self.tally.excused += usize::from(!strictly),
+            Some(owed) => {
+                let all: Vec<String> = owed.iter().map(pairs).collect();
+                let what = format!("its record holds {} instead of {}", pairs(content), all.join(" or "));
+                self.breach(breach(content, owed.iter()), node, version, what);
+            }
+        }
+        // The real end may still turn up where it is in doubt.
+        if doubted.is_none()
+            && let Some(name) = self.names.get_mut(node)
+        {
+            name.resolved(until, content);
+        }
+    }
+}
+
+/// Something is missing, or something is there that should not be.
+fn breach<'a>(content: &Pairs, mut owed: impl Iterator<Item = &'a Pairs>) -> Breach {
+    let lost = owed.all(|owed| owed.iter().any(|(key, value)| content.get(key) != Some(value)));
+    if lost { Breach::Lost } else { Breach::OlderWon }
+}

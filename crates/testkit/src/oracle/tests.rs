@@ -1,0 +1,5 @@
+//! Hand-made histories: good ones that must pass, and one for each way to break a promise.
+
+mod breaches;
+mod lives;
+mod script;

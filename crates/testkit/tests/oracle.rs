@@ -1,0 +1,86 @@
+//! The oracle on a real control plane: it misses nothing, whatever is restarted, and tells hands from keepers.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use perennial_core::policy::Policy;
+use perennial_testkit::{
+    ControlPlane, company_labels, node_name,
+    oracle::{Breach, HAND, Judge, Oracle},
+    registration,
+};
+use serde_json::{Value, json};
+
+async fn start() -> (ControlPlane, Oracle, Api<Node>) {
+    let json = "--storage-media-type=application/json";
+    let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await.unwrap();
+    let oracle = Oracle::follow(&plane, Judge::new(Policy::default(), "perennial")).await.unwrap();
+    let nodes = Api::all(plane.admin());
+    (plane, oracle, nodes)
+}
+
+/// A node with its company's labels.
+async fn create(nodes: &Api<Node>, index: usize, hand: &str) {
+    let mut node = registration(index);
+    node.metadata.labels.get_or_insert_default().extend(company_labels(index));
+    node.metadata.annotations.get_or_insert_default().insert(HAND.to_owned(), hand.to_owned());
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+}
+
+async fn patch(nodes: &Api<Node>, index: usize, metadata: Value) {
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    nodes.patch(&node_name(index), &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_missed_while_servers_are_restarted() {
+    let (plane, oracle, nodes) = start().await;
+    create(&nodes, 0, "1").await;
+    plane.restart_apiserver().await.unwrap();
+    nodes.delete(&node_name(0), &DeleteParams::default()).await.unwrap();
+    create(&nodes, 0, "2").await;
+    plane.restart_etcd().await.unwrap();
+    create(&nodes, 1, "3").await;
+    oracle.fence().await.unwrap();
+    assert_eq!(oracle.look(|judge| judge.tally().lives), 3);
+    assert_eq!(oracle.look(|judge| judge.violations().to_vec()), []);
+    let unsettled = oracle.look(Judge::unsettled);
+    assert_eq!(unsettled.len(), 2, "{unsettled:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_no_hand_made_is_a_keepers() {
+    let (_plane, oracle, nodes) = start().await;
+    create(&nodes, 0, "1").await;
+    patch(&nodes, 0, json!({"labels": {"team": null}, "annotations": {HAND: "2"}})).await;
+    oracle.fence().await.unwrap();
+    assert_eq!(oracle.look(|judge| judge.violations().to_vec()), []);
+    patch(&nodes, 0, json!({"labels": {"pool": null}})).await;
+    oracle.fence().await.unwrap();
+    let broken: Vec<Breach> = oracle.look(|judge| judge.violations().iter().map(|one| one.breach).collect());
+    assert!(broken.contains(&Breach::Taken), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_history_that_was_turned_back_is_judged_from_there() {
+    let (plane, oracle, nodes) = start().await;
+    create(&nodes, 0, "1").await;
+    oracle.fence().await.unwrap();
+    let snapshot = plane.snapshot_etcd().await.unwrap();
+    nodes.delete(&node_name(0), &DeleteParams::default()).await.unwrap();
+    create(&nodes, 1, "2").await;
+    oracle.fence().await.unwrap();
+    assert_eq!(oracle.look(|judge| judge.tally().lives), 2);
+
+    oracle.suspend();
+    plane.restore_etcd(&snapshot).await.unwrap();
+    oracle.restored(snapshot.revision).unwrap();
+    create(&nodes, 2, "3").await;
+    oracle.fence().await.unwrap();
+    assert_eq!(oracle.look(|judge| judge.tally().lives), 2);
+    let names: Vec<String> = oracle.look(Judge::unsettled).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [node_name(2), node_name(0)]);
+}
