@@ -78,6 +78,7 @@ impl Life {
 #[derive(Clone, Debug)]
 struct Edit {
     version: u64,
+    life: Option<Uuid>,
     key: String,
     removed: bool,
 }
@@ -103,17 +104,22 @@ impl Name {
 
     /// The living node's labels changed, by a hand or by its birth.
     pub(super) fn edited(&mut self, version: u64, before: &Pairs, after: &Pairs) {
+        let life = self.live;
         let set =
             after.iter().filter(|(key, value)| before.get(*key) != Some(*value)).map(|(key, _)| (key, false));
         let removed = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key, true));
-        let edits = set.chain(removed).map(|(key, removed)| Edit { version, key: key.clone(), removed });
+        let edits =
+            set.chain(removed).map(|(key, removed)| Edit { version, life, key: key.clone(), removed });
         self.edits.extend(edits.collect::<Vec<_>>());
     }
 
-    /// Whether the last thing that somebody did to this label, up to a version, was to remove it.
-    pub(super) fn was_removed(&self, key: &str, until: u64) -> bool {
+    /// Whether somebody removed this label from a life, after one version and up to another, for good. A later life
+    /// may bear it again: it is judged by itself, and may have been missed.
+    pub(super) fn was_removed(&self, key: &str, after: u64, until: u64) -> bool {
         let of_key = |edit: &&Edit| edit.key == key && edit.version <= until;
-        self.edits.iter().rev().find(of_key).is_some_and(|edit| edit.removed)
+        let last: BTreeMap<Option<Uuid>, &Edit> =
+            self.edits.iter().filter(of_key).map(|edit| (edit.life, edit)).collect();
+        last.values().any(|edit| edit.removed && edit.version > after)
     }
 
     pub(super) fn died(&mut self, version: u64) {

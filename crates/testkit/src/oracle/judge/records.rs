@@ -92,8 +92,9 @@ impl Judge {
             let life = name.lives.get(&record.incarnation.uid).filter(|_| record.state == State::Giving);
             life.is_some_and(|life| life.kept().contains_key(key))
         };
+        let removed = |key: &String| name.was_removed(key, before.version, record.version);
         let mut gone = before.kept.labels.keys().filter(|key| !record.kept.labels.contains_key(*key));
-        let taken = gone.find(|key| !name.was_removed(key, record.version) && !bears(key)).cloned();
+        let taken = gone.find(|key| !removed(key) && !bears(key)).cloned();
         if let Some(key) = taken {
             let what = format!("{key} left its record, and nobody had removed it from the node");
             self.breach(Breach::Taken, node, version, what);

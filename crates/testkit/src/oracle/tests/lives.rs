@@ -82,6 +82,13 @@ fn a_life_that_no_record_named_may_be_missed_if_replicas_were_disturbed() {
 }
 
 #[test]
+fn a_label_that_somebody_removed_may_leave_though_a_life_that_was_missed_bore_it() {
+    let mut script = Script::new();
+    script.born(1, "a=1 b=1").open(1, "a=1 b=1").tell(Told::Disturbed).unlabel("b").gone();
+    script.born(2, "b=2").gone().born(3, "").giving(3, "a=1").is_clean();
+}
+
+#[test]
 fn what_was_recorded_counts_where_history_is_gone() {
     let lives = |compacted: bool| {
         let mut script = Script::new();
