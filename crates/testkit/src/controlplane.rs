@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{assets::Assets, pki::Authority, server::Server, workdir::Workdir};
 
+mod account;
 mod apiserver;
 mod audit;
 mod builder;

@@ -17,6 +17,7 @@ fn futures_are_send(
     sendable(ControlPlane::start());
     sendable(controlplane.service_account("namespace", "name"));
     sendable(controlplane.kubeconfig_for_service_account("namespace", "name"));
+    sendable(controlplane.kubeconfig_for_keeper("namespace"));
     sendable(controlplane.restart_apiserver());
     sendable(controlplane.restart_etcd());
     sendable(controlplane.pause_apiserver());

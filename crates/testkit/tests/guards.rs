@@ -17,7 +17,7 @@ fn root() -> PathBuf {
 /// What the head of a patch says.
 struct Guard {
     patch: PathBuf,
-    guard: String,
+    what: String,
     /// The commands, without `cargo test`.
     tests: Vec<String>,
 }
@@ -45,10 +45,10 @@ fn read(patch: PathBuf) -> Guard {
         let begin = format!("# {what}: ");
         text.lines().filter_map(|line| line.strip_prefix(&begin)).map(str::to_owned).collect()
     };
-    let guard = said("guard").pop().unwrap_or_else(|| panic!("{} names no guard", patch.display()));
+    let what = said("guard").pop().unwrap_or_else(|| panic!("{} names no guard", patch.display()));
     let tests = said("test");
     assert!(!tests.is_empty(), "{} names no test", patch.display());
-    Guard { patch, guard, tests }
+    Guard { patch, what, tests }
 }
 
 /// Every line of Rust in the repository's crates, by file.
@@ -95,7 +95,7 @@ fn the_page_lists_every_guard_and_what_catches_it() {
     let (_, after) = rest.split_once(END).expect("where they end");
     let row = |guard: &Guard| {
         let filters: Vec<_> = guard.filters().map(|filter| format!("`{filter}`")).collect();
-        format!("| {} | {} |\n", guard.guard, filters.join("<br>"))
+        format!("| {} | {} |\n", guard.what, filters.join("<br>"))
     };
     let rows: String = guards().iter().map(row).collect();
     let expected = format!("{before}{BEGIN}{HEAD}{rows}{END}{after}");

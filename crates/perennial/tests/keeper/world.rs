@@ -8,13 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -146,9 +142,8 @@ impl World {
     }
 
     async fn in_namespace(plane: Plane, namespace: String, yaml: &str) -> Self {
-        let kubeconfig = plane.kubeconfig_for_service_account(&namespace, "perennial").await.unwrap();
+        let kubeconfig = plane.kubeconfig_for_keeper(&namespace).await.unwrap();
         let account = connect(&kubeconfig).await;
-        grant(&plane, &namespace, &account).await;
         let (policy, receiver) = watch::channel(Arc::new(Policy::parse(yaml).unwrap()));
         let config = KeeperConfig {
             close_after: Duration::from_millis(200),
@@ -531,56 +526,4 @@ impl World {
 pub(crate) async fn connect(kubeconfig: &Path) -> Client {
     let connect = Connect { kubeconfig: Some(kubeconfig.to_owned()), ..Connect::default() };
     client::connect(&connect).await.unwrap()
-}
-
-/// Grants what `deploy/rbac.yaml` grants, and waits until the API server knows.
-async fn grant(plane: &ControlPlane, namespace: &str, account: &Client) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/rbac.yaml");
-    let text = std::fs::read_to_string(file).unwrap();
-    let granted = plane.folder().join(format!("rbac-{namespace}.yaml"));
-    std::fs::write(&granted, text.replace("namespace: perennial", &format!("namespace: {namespace}")))
-        .unwrap();
-    let applied = Command::new(plane.assets().kubectl())
-        .arg("--kubeconfig")
-        .arg(plane.kubeconfig_for_admin().unwrap())
-        .args(["apply", "--validate=false", "-f"])
-        .arg(granted)
-        .output()
-        .unwrap();
-    assert!(applied.status.success(), "{applied:?}");
-    let may = |verb: &str, resource: &str, namespace: Option<&str>| SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(ResourceAttributes {
-                verb: Some(verb.to_owned()),
-                resource: Some(resource.to_owned()),
-                namespace: namespace.map(str::to_owned),
-                ..ResourceAttributes::default()
-            }),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
-    let in_group = |group: &str, mut review: SelfSubjectAccessReview| {
-        let attributes = review.spec.resource_attributes.get_or_insert_default();
-        attributes.group = Some(group.to_owned());
-        review
-    };
-    let asked = [
-        may("patch", "nodes", None),
-        may("delete", "configmaps", Some(namespace)),
-        may("create", "events", Some("default")),
-        in_group("coordination.k8s.io", may("delete", "leases", Some(namespace))),
-    ];
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());
-    eventually(SOON, "the permissions count", || async {
-        for ask in &asked {
-            let answer = reviews.create(&PostParams::default(), ask).await?;
-            if !answer.status.is_some_and(|status| status.allowed) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(()))
-    })
-    .await
-    .unwrap();
 }

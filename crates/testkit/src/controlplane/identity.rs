@@ -109,7 +109,10 @@ impl ControlPlane {
         };
         // JSON is YAML, and needs no further library.
         let path = self.workdir.path().join("kubeconfigs").join(user);
-        fs::write(&path, serde_json::to_vec_pretty(&kubeconfig)?)
+        // Replaced as a whole: somebody may be reading the one that is there.
+        let whole = path.with_extension(format!("{:016x}", rand::random::<u64>()));
+        fs::write(&whole, serde_json::to_vec_pretty(&kubeconfig)?)
+            .and_then(|()| fs::rename(&whole, &path))
             .with_context(|| format!("writing {}", path.display()))?;
         Ok(path)
     }

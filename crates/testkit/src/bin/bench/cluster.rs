@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use futures::TryStreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
@@ -10,10 +10,8 @@ use kube::{Api, ResourceExt as _};
 use perennial_testkit::{
     ControlPlane, Fleet, KeeperProcess, company_labels, eventually, node_name, registration,
 };
-use tokio::process::Command;
 
 const NAMESPACE: &str = "perennial";
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
 /// How long any phase may take.
 pub(crate) const LONG: Duration = Duration::from_mins(15);
 /// How long one restore may take.
@@ -38,15 +36,7 @@ impl Cluster {
             records: Api::namespaced(plane.admin(), NAMESPACE),
             plane,
         };
-        let kubeconfig = cluster.plane.kubeconfig_for_service_account(NAMESPACE, "perennial").await?;
-        let granted = Command::new(cluster.plane.assets().kubectl())
-            .arg("--kubeconfig")
-            .arg(cluster.plane.kubeconfig_for_admin()?)
-            .args(["apply", "-f", RBAC])
-            .output()
-            .await
-            .context("starting kubectl")?;
-        ensure!(granted.status.success(), "kubectl: {}", String::from_utf8_lossy(&granted.stderr));
+        let kubeconfig = cluster.plane.kubeconfig_for_keeper(NAMESPACE).await?;
         println!("bench: creating {nodes} nodes");
         cluster.fleet().create(0..nodes).await?;
         let program = KeeperProcess::beside_current_exe()?;

@@ -1,21 +1,18 @@
 //! A control plane, the replicas before it, and the oracle behind it.
 
-use std::{ffi::OsString, fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use perennial_core::policy::Policy;
 use perennial_testkit::{
-    ControlPlane, Snapshot, eventually,
+    ControlPlane, Snapshot,
     oracle::{Judge, Oracle, Told},
 };
-use tokio::process::Command;
 
 use crate::replica::Replica;
 
-/// The namespace and the service account of `deploy/rbac.yaml`.
-const ACCOUNT: (&str, &str) = ("perennial", "perennial");
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
-const SOON: Duration = Duration::from_mins(1);
+/// Where the keepers' records are.
+const NAMESPACE: &str = "perennial";
 
 /// Everything that runs. Stopped and removed on drop.
 pub(crate) struct Cluster {
@@ -33,13 +30,11 @@ impl Cluster {
         // The oracle reads what etcd stores.
         let json = "--storage-media-type=application/json";
         let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await?;
-        let (namespace, name) = ACCOUNT;
-        let kubeconfig = plane.kubeconfig_for_service_account(namespace, name).await?;
-        let judge = Judge::new(Policy::default(), namespace);
+        let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
+        let judge = Judge::new(Policy::default(), NAMESPACE);
         let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
         let arguments = arguments.to_vec();
         let mut cluster = Self { replicas: Vec::new(), oracle, plane, snapshot: None, kubeconfig, arguments };
-        cluster.grant().await.context("granting deploy/rbac.yaml")?;
         for _ in 0..replicas {
             cluster.join().await?;
         }
@@ -51,7 +46,7 @@ impl Cluster {
     pub(crate) async fn join(&mut self) -> anyhow::Result<()> {
         let logs = self.plane.logs();
         let number = self.replicas.len() as u64;
-        let replica = Replica::start(&logs, &self.kubeconfig, ACCOUNT.0, &self.arguments, number).await?;
+        let replica = Replica::start(&logs, &self.kubeconfig, NAMESPACE, &self.arguments, number).await?;
         self.replicas.push(replica);
         Ok(())
     }
@@ -93,26 +88,5 @@ impl Cluster {
             said.extend(last.map(|line| format!("{name}: {line}")));
         }
         Ok(said)
-    }
-
-    async fn grant(&self) -> anyhow::Result<()> {
-        let admin = self.plane.kubeconfig_for_admin()?;
-        self.kubectl(&admin, &["apply", "-f", RBAC]).await?;
-        let asked = ["auth", "can-i", "delete", "configmaps", "--namespace", ACCOUNT.0];
-        eventually(SOON, "the permissions count", || async {
-            self.kubectl(&self.kubeconfig, &asked).await?;
-            Ok(Some(()))
-        })
-        .await
-    }
-
-    async fn kubectl(&self, kubeconfig: &PathBuf, arguments: &[&str]) -> anyhow::Result<()> {
-        let mut command = Command::new(self.plane.assets().kubectl());
-        let command = command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
-        // Ctrl-C is for us alone.
-        let output = command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).output().await?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {}: {}", arguments.join(" "), told.trim());
-        Ok(())
     }
 }

@@ -2,12 +2,10 @@
 
 use std::{
     ffi::OsString,
-    path::Path,
-    process::Stdio,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::anyhow;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{
     Api, ResourceExt as _,
@@ -15,13 +13,11 @@ use kube::{
 };
 use perennial_testkit::{ControlPlane, company_labels, eventually, node_name, registration};
 use serde_json::json;
-use tokio::process::Command;
 
 use crate::{board::Shared, edit::Edit, keepers::Keepers};
 
-/// The namespace and the service account of `deploy/rbac.yaml`.
-const ACCOUNT: (&str, &str) = ("perennial", "perennial");
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
+/// Where the keepers' records are.
+const NAMESPACE: &str = "perennial";
 /// How long anything may take at the start, on a machine on which much else runs.
 const SOON: Duration = Duration::from_mins(1);
 
@@ -59,44 +55,13 @@ impl Cluster {
 
     /// Grants what `deploy/rbac.yaml` grants, and starts the keepers with no more than that.
     pub(crate) async fn start_keepers(&mut self, arguments: &[OsString]) -> anyhow::Result<()> {
-        let (namespace, name) = ACCOUNT;
-        let kubeconfig = self.plane.kubeconfig_for_service_account(namespace, name).await?;
-        self.grant(&kubeconfig).await.context("granting deploy/rbac.yaml")?;
-        self.keepers.start(&kubeconfig, namespace, &self.plane.logs(), arguments).await
-    }
-
-    async fn grant(&self, account: &Path) -> anyhow::Result<()> {
-        let admin = self.plane.kubeconfig_for_admin()?;
-        self.kubectl(&admin, &["apply", "-f", RBAC]).await?;
-        // The authorizer learns of it a moment later.
-        let asked = ["auth", "can-i", "delete", "configmaps", "--namespace", ACCOUNT.0];
-        eventually(SOON, "the permissions count", || async {
-            self.kubectl(account, &asked).await?;
-            Ok(Some(()))
-        })
-        .await
-    }
-
-    async fn kubectl(&self, kubeconfig: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-        let output = Command::new(self.plane.assets().kubectl())
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .args(arguments)
-            .stdin(Stdio::null())
-            // Ctrl-C is for us alone.
-            .process_group(0)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("starting kubectl")?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "kubectl {}: {}", arguments.join(" "), told.trim());
-        Ok(())
+        let kubeconfig = self.plane.kubeconfig_for_keeper(NAMESPACE).await?;
+        self.keepers.start(&kubeconfig, NAMESPACE, &self.plane.logs(), arguments).await
     }
 
     /// Waits until there is a record of every node.
     pub(crate) async fn recorded(&self) -> anyhow::Result<()> {
-        let records: Api<ConfigMap> = Api::namespaced(self.plane.admin(), ACCOUNT.0);
+        let records: Api<ConfigMap> = Api::namespaced(self.plane.admin(), NAMESPACE);
         let wanted = self.board.lock().nodes();
         eventually(SOON, "there is a record of every node", || async {
             let all = records.list_metadata(&ListParams::default()).await?.items;
