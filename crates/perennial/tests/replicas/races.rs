@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perennial_core::record::record_name;
-use perennial_testkit::proxy::{Fault, Matcher, Moment, Verb};
+use perennial_testkit::proxy::{Fault, Injection, Matcher, Moment, Verb};
 
 use crate::members::NEVER;
 use crate::through::first_for;
@@ -36,7 +36,7 @@ async fn two_that_race_through_refusals_and_lost_replies_give_everything_back_on
         }
         world.all_are_back(&nodes, &color).await;
     }
-    assert!(injected.iter().map(|fault| fault.met()).sum::<u64>() > 0);
+    assert!(injected.iter().map(Injection::met).sum::<u64>() > 0);
     drop(injected);
     world.silence().await;
     world.given_once(&nodes, 3);
