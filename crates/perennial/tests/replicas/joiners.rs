@@ -130,7 +130,7 @@ async fn a_replica_that_comes_back_to_a_stale_list_of_records_undoes_nothing() {
 }
 
 #[tokio::test]
-async fn lists_that_are_empty_thin_or_cut_for_a_joiner_change_nothing() {
+async fn lists_that_are_empty_thin_cut_or_slow_for_a_joiner_change_nothing() {
     let mut world = World::without_keeper("").await;
     world.start_member("a").await;
     let nodes = names(4);
@@ -143,7 +143,8 @@ async fn lists_that_are_empty_thin_or_cut_for_a_joiner_change_nothing() {
     world.closed(&nodes[2], &pairs([("team", "blue")])).await;
     world.silence().await;
     let before = versions(&world, &nodes).await;
-    for fault in [Fault::Empty, Fault::Thin(0.5), Fault::Break] {
+    let slow = Fault::Dribble(512, Duration::from_millis(20));
+    for fault in [Fault::Empty, Fault::Thin(0.5), Fault::Break, slow] {
         for resource in ["nodes", "configmaps"] {
             let said = format!("{fault:?} {resource}");
             let proxy = world.proxy().await;
@@ -153,7 +154,7 @@ async fn lists_that_are_empty_thin_or_cut_for_a_joiner_change_nothing() {
             world.member_is_ready("b").await;
             assert_eq!(bent.met(), 1, "{said}");
             for node in &nodes[3..5] {
-                world.annotate(node, "example.com/now", Some(&said.replace(' ', "-"))).await;
+                world.annotate(node, "example.com/now", Some(&said)).await;
             }
             bent.lift();
             world.stop_member("b").await;
