@@ -44,6 +44,21 @@ fn a_node_whose_record_was_closed_too_early_is_opened_again() {
 }
 
 #[test]
+fn a_node_whose_gift_was_closed_too_early_is_given_it_again() {
+    let record = closed(U1, 15).label("a", "1").unproved(U1, State::Giving);
+    node(live(U1, 20).label("b", "1")).with(record.clone()).gives(next(giving(U1, 20).label("a", "1")));
+    node(live(U1, 20)).with_summary(&record).reads_record();
+}
+
+#[test]
+fn a_view_that_knows_no_more_than_a_record_closed_in_doubt_lags() {
+    for from in [State::Open, State::Giving] {
+        let record = closed(U1, 15).label("a", "1").unproved(U1, from);
+        node(live(U1, 15)).with(record).rests(Why::Lagging);
+    }
+}
+
+#[test]
 fn a_bare_node_under_an_empty_closed_record_has_nothing_to_get() {
     node(live(U2, 20)).with(closed(U1, 15)).rests(Why::NothingKept);
 }
