@@ -40,7 +40,8 @@ impl State {
             return true;
         }
         // The end in doubt is that of the life which the record it was decided on names.
-        let Some((_, stored)) = self.server.record().filter(|(version, _)| Some(*version) == over.map(|over| over.1))
+        let Some((_, stored)) =
+            self.server.record().filter(|(version, _)| Some(*version) == over.map(|over| over.1))
         else {
             return true;
         };
@@ -50,7 +51,14 @@ impl State {
     }
 
     /// Carries out a plan, however late it is.
-    pub(crate) fn carry_out(&mut self, at: usize, plan: Plan, over: Over, reply: Reply, without: Option<Guard>) {
+    pub(crate) fn carry_out(
+        &mut self,
+        at: usize,
+        plan: Plan,
+        over: Over,
+        reply: Reply,
+        without: Option<Guard>,
+    ) {
         match plan {
             Plan::Rest(_) | Plan::Wait { .. } => {}
             Plan::ReadRecord | Plan::SetAside => self.read_record(at),
@@ -58,17 +66,18 @@ impl State {
             Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to, without),
             Plan::Give(write) if without == Some(Guard::GivingFirst) => {
-                let patch = patch_of(&write, self.replicas[at].line.live().and_then(|live| live.content.as_ref()));
+                let patch =
+                    patch_of(&write, self.replicas[at].line.live().and_then(|live| live.content.as_ref()));
                 self.patch(at, &patch, reply, without);
             }
             Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
+                if without == Some(Guard::Ends) {
+                    self.replicas[at].line.ends.clear();
+                }
                 self.write(at, write, over, reply, without);
             }
             Plan::Patch(patch) => self.patch(at, &patch, reply, without),
             Plan::Erase(why) => self.erase(at, why, over, reply, without),
-        }
-        if without == Some(Guard::Ends) {
-            self.replicas[at].drop_ends();
         }
         self.look(at);
     }
@@ -92,7 +101,8 @@ impl State {
     /// Takes what is recorded for the end.
     fn pretend(&mut self, at: usize, whose: Uuid, from: Version) {
         let Some((_, stored)) = self.server.record() else { return };
-        let node = Node { life: life(whose), labels: super::state::kept(&stored.record.kept), mark: Mark::None };
+        let node =
+            Node { life: life(whose), labels: super::state::kept(&stored.record.kept), mark: Mark::None };
         self.node_ended(at, node, from + 1, None);
     }
 
@@ -130,7 +140,7 @@ impl State {
             self.read_node(at, without);
             return;
         };
-        self.judge_patch(node, patch);
+        self.judge_patch(at, node, patch);
         node.labels = Labels::of(&patch.labels).over(node.labels);
         if uid(node.life) == patch.uid {
             node.mark = patch.mark;
@@ -158,7 +168,7 @@ impl State {
         match reply {
             Reply::Lost => self.doubt_record(at),
             Reply::Heard if line.seen().is_some_and(|seen| seen.version > version) => {}
-            Reply::Heard if why == Erasure::Forgotten || without == Some(Guard::OwnErasure) => {
+            Reply::Heard if why == Erasure::Forgotten => {
                 line.record_removed(version);
             }
             Reply::Heard => line.record_collected(),

@@ -13,7 +13,8 @@ fn threads() -> usize {
 pub(crate) fn explore(config: Config) {
     let (name, budget) = (config.name, config.budget);
     let replicas = (config.replicas.len(), config.joiners.len());
-    let checker = config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker =
+        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     println!(
         "{name}: {} states, {} unique, depth {}; {replicas:?} replicas and joiners, {budget:?}",
         checker.state_count(),
@@ -25,7 +26,8 @@ pub(crate) fn explore(config: Config) {
         let how = last.broken.or_else(|| checker.model().settled(&last));
         let mut told = String::new();
         for (state, action) in path.into_vec() {
-            told += &format!("{state}\n{}\n", action.map_or_else(String::new, |action| format!("  {action:?}")));
+            told +=
+                &format!("{state}\n{}\n", action.map_or_else(String::new, |action| format!("  {action:?}")));
         }
         panic!("{name}: not \"{property}\" ({how:?})\n{told}");
     }
@@ -34,7 +36,8 @@ pub(crate) fn explore(config: Config) {
 /// Takes a guard out: something must break.
 pub(crate) fn breaks(config: Config, guard: Guard) {
     let config = Config { without: Some(guard), ..config };
-    let checker = config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker =
+        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let discoveries = checker.discoveries();
     let found = discoveries.into_iter().min_by_key(|(_, path)| path.clone().into_actions().len());
     let Some((property, path)) = found else {

@@ -105,7 +105,9 @@ impl Model for Config {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("given at most once", |_, s: &State| s.broken != Some(Broken::GivenTwice)),
-            Property::always("only what is missing is set", |_, s: &State| s.broken != Some(Broken::Overwritten)),
+            Property::always("only what is missing is set", |_, s: &State| {
+                s.broken != Some(Broken::Overwritten)
+            }),
             Property::always("newer wins", |_, s: &State| s.broken != Some(Broken::Older)),
             Property::always("an open record is what the node bore", |_, s: &State| {
                 s.broken != Some(Broken::Untrue)
@@ -152,7 +154,8 @@ impl Config {
         if state.snapshot.is_some() && moves > 0 {
             actions.push(Action::Move);
         }
-        if late > 0 && state.server.record().is_some() {
+        // Nobody lags, or is paused, for longer than a retention.
+        if late > 0 && state.server.record().is_some() && state.is_heard() {
             actions.push(Action::Wait);
         }
         if removals > 0 && state.server.record().is_some() {
@@ -176,7 +179,8 @@ impl Config {
             }
         } else if !replica.held {
             let (plan, over) = state.plan(at, self.without);
-            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, over, self.without) {
+            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, over, self.without)
+            {
                 actions.push(Action::Step(at));
                 if lost > 0 {
                     actions.push(Action::StepUnheard(at));
@@ -213,7 +217,9 @@ impl Config {
         }
         let closed = |phase| phase == Phase::Closed;
         let record = replica.line.seen().and_then(perennial_core::keeper::Seen::summary);
-        if over_cap > 0 && !replica.line.over_cap && record.is_some_and(|record| closed(record.state)) {
+        // Only the oldest are beyond the cap: everybody has heard of those.
+        let found = over_cap > 0 && !replica.line.over_cap && state.is_heard();
+        if found && record.is_some_and(|record| closed(record.state)) {
             actions.push(Action::OverCap(at));
         }
     }

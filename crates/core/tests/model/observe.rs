@@ -74,12 +74,14 @@ impl State {
         replica.records = version;
         match stored {
             Some(stored) => replica.record_applied(version, &stored),
-            None => replica.line.record_removed(version),
+            None => {
+                replica.line.record_removed(version);
+                if without == Some(Guard::Collected) && replica.line.live().is_none() {
+                    replica.line.ends.clear();
+                }
+            }
         }
         replica.held = false;
-        if without == Some(Guard::Ends) {
-            replica.drop_ends();
-        }
         self.look(at);
     }
 
@@ -88,6 +90,7 @@ impl State {
         let head = self.server.node_head();
         let node = self.server.node().filter(|_| !blank);
         let now = self.now();
+        self.miss_ends(at);
         self.replicas[at].nodes = head;
         match node {
             Some(node) => self.node_applied(at, head, node, without),
@@ -106,7 +109,8 @@ impl State {
     /// The same for records.
     pub(crate) fn list_records(&mut self, at: usize, blank: bool, without: Option<Guard>) {
         let head = self.server.record_head();
-        let record = self.server.record().filter(|_| !blank).map(|(version, stored)| (version, stored.clone()));
+        let record =
+            self.server.record().filter(|_| !blank).map(|(version, stored)| (version, stored.clone()));
         let replica = &mut self.replicas[at];
         replica.records = head;
         match (record, &mut replica.line.record) {
@@ -158,10 +162,12 @@ impl State {
             replica.line.node_absent(head, now);
             return;
         };
+        // What the watch is still going to tell, it tells in order: the ends of the lives before come first.
+        let coming = head > replica.nodes && without != Some(Guard::ReadUnknown);
         let untold = match &replica.line.sight {
             Sight::Live(live) => live.uid != super::state::uid(node.life),
             Sight::Absent { .. } => true,
-            Sight::Unlisted | Sight::Missing => false,
+            Sight::Unlisted | Sight::Missing => coming,
         };
         if untold && without != Some(Guard::ReadAhead) {
             replica.held = true;
@@ -214,19 +220,13 @@ impl State {
 impl Replica {
     fn record_applied(&mut self, version: Version, stored: &Stored) {
         // A version that does not raise the sequence is a foreign edit.
-        let known = self.line.seen().map(|known| {
-            (known.version, known.summary().map_or(u64::MAX, |summary| summary.sequence))
-        });
+        let known = self
+            .line
+            .seen()
+            .map(|known| (known.version, known.summary().map_or(u64::MAX, |summary| summary.sequence)));
         let summary = stored.record.summary();
         let edited = known.is_some_and(|(at, sequence)| at != version && summary.sequence <= sequence);
         let body = if edited { Body::Unread { hint: Some(summary.uid) } } else { Body::Summary(summary) };
         self.line.record_seen(seen(version, stored, body));
-    }
-
-    /// Drops ends as soon as a record names a later life, whether that got its own or not.
-    pub(crate) fn drop_ends(&mut self) {
-        if let Some(record) = self.line.seen().and_then(Seen::summary) {
-            self.line.ends.retain(|end| end.uid == record.uid || end.version > record.version);
-        }
     }
 }

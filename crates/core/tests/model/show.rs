@@ -11,7 +11,14 @@ impl fmt::Display for State {
         match self.server.node() {
             None => write!(f, "no node @{}", self.server.node_head())?,
             Some(node) => {
-                write!(f, "node U{}{:?} {:?} @{}", node.life, node.labels.0, node.mark, self.server.node_head())?;
+                write!(
+                    f,
+                    "node U{}{:?} {:?} @{}",
+                    node.life,
+                    node.labels.0,
+                    node.mark,
+                    self.server.node_head()
+                )?;
             }
         }
         match self.server.record() {
@@ -20,7 +27,12 @@ impl fmt::Display for State {
                 let record = &stored.record;
                 let (state, life) = (record.state.as_str(), life(record.incarnation.uid));
                 let doubt = if record.unproved.is_some() { "?" } else { "" };
-                write!(f, "; {state}(U{life}){doubt}{:?}@{} #{version}", kept(&record.kept).0, record.version)?;
+                write!(
+                    f,
+                    "; {state}(U{life}){doubt}{:?}@{} #{version}",
+                    kept(&record.kept).0,
+                    record.version
+                )?;
             }
         }
         self.replicas.iter().try_for_each(|replica| write!(f, " | {replica}"))

@@ -24,7 +24,8 @@ pub(crate) const WIDE: usize = 0;
 pub(crate) const NARROW: usize = 1;
 
 static POLICIES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
-    ["", "rules: [{labels: {include: [a]}}]"].map(|yaml| Policy::parse(yaml).expect("a policy that is allowed"))
+    ["", "rules: [{labels: {include: [a]}}]"]
+        .map(|yaml| Policy::parse(yaml).expect("a policy that is allowed"))
 });
 
 pub(crate) fn policy(at: usize) -> &'static Policy {
@@ -181,6 +182,8 @@ pub(crate) struct Replica {
     pub(crate) plan: Option<Box<(Plan, Over)>>,
     /// The lives whose ends it saw or proved since it started.
     pub(crate) saw: u8,
+    /// The lives whose ends its watch will not tell any more.
+    pub(crate) missed: u8,
     /// The history it knows of.
     pub(crate) epoch: u8,
 }
@@ -197,6 +200,7 @@ impl Replica {
             held: false,
             plan: None,
             saw: 0,
+            missed: 0,
             epoch: 0,
         }
     }
