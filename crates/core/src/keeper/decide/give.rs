@@ -39,7 +39,7 @@ impl Case<'_> {
         if !record.waiting.is_empty() && live.provider == Provider::Unread {
             return Plan::ReadNode;
         }
-        Plan::Patch(Box::new(patch(record, live, content, rule)))
+        Plan::Patch(Box::new(patch(record, live, content, rule, self.cx.policy)))
     }
 
     /// U lives, and the record names an earlier incarnation whose end it does not hold.
