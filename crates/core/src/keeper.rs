@@ -27,6 +27,7 @@
 //! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
+mod beside;
 mod decide;
 mod fold;
 mod identity;

@@ -81,7 +81,10 @@ impl Case<'_> {
 
     fn live(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
         let named = live.uid == summary.uid;
-        if live.version < summary.version || !named && live.version == summary.version {
+        // A closed record without proof names the last version that was known: whoever sees no more than that
+        // has yet to hear of the end.
+        let same = live.version == summary.version && (!named || summary.state == State::Closed);
+        if live.version < summary.version || same {
             return Plan::Rest(Why::Lagging);
         }
         if live.hand.forget || !named && self.line.ends.iter().any(|end| forgets(end, summary)) {
@@ -193,7 +196,10 @@ impl Case<'_> {
 
     /// Tells of an end that could not be proved, where this plan acts on the doubt.
     fn doubt(&self, record: &Record, mut plan: Plan) -> Plan {
-        let lost = self.line.lost == Some(record.incarnation.uid);
+        let named = record.incarnation.uid;
+        // The event may have come while history was searched in vain.
+        let held = self.line.ends.iter().any(|end| end.uid == named);
+        let lost = self.line.lost == Some(named) && !held;
         if let Plan::Close(write) | Plan::Give(write) = &mut plan {
             write.notice = write.notice.or(lost.then_some(Notice::Unproved));
         }

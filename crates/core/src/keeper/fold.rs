@@ -6,9 +6,10 @@
 
 use std::borrow::Cow;
 
+use super::beside::{beside, leaves};
 use super::line::End;
 use super::mark::Mark;
-use crate::kept::{Kept, Pairs, Taint};
+use crate::kept::{Digest, Kept, Pairs, Taint};
 use crate::policy::{Identity, Policy, Rule, is_privileged};
 use crate::record::{Incarnation, Record, State, Unproved, Version, Waiting, WaitingKeys, all_labels};
 
@@ -25,6 +26,8 @@ pub(super) struct Memory {
     pub(super) waiting: WaitingKeys,
     /// The end that is in doubt.
     pub(super) unproved: Option<Unproved>,
+    /// Digest of the policy that chose what was kept before.
+    pub(super) policy: Digest,
 }
 
 impl Memory {
@@ -36,6 +39,7 @@ impl Memory {
             kept: record.kept.clone(),
             waiting: record.waiting.clone(),
             unproved: record.unproved.clone(),
+            policy: record.policy,
         }
     }
 
@@ -151,9 +155,12 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
             }
             continue;
         };
-        let kept = rule.keep(&end.content);
+        let mut kept = rule.keep(&end.content);
+        if let Some(memory) = memory.as_ref().filter(|memory| leaves(policy, memory.policy)) {
+            kept = beside(kept, &memory.kept, rule, &end.content, policy);
+        }
         match &mut memory {
-            None => memory = Some(first(end, kept)),
+            None => memory = Some(first(end, kept, policy)),
             Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
                 memory.merge(end, kept, rule);
             }
@@ -179,7 +186,7 @@ fn beneath(record: &Record, version: Version, ends: &[End], policy: &Policy) -> 
         memory.kept = merged(&record.kept, &memory.kept, rule);
     }
     memory.wait_for(&record.waiting);
-    Some(Memory { incarnation: record.incarnation.clone(), version, ..memory })
+    Some(Memory { incarnation: record.incarnation.clone(), version, policy: record.policy, ..memory })
 }
 
 /// What an end means to a record.
@@ -205,13 +212,14 @@ fn whose_word(record: &Record, version: Version, end: &End) -> Word {
     }
 }
 
-fn first(end: &End, kept: Kept) -> Memory {
+fn first(end: &End, kept: Kept, policy: &Policy) -> Memory {
     Memory {
         incarnation: Incarnation { uid: end.uid, provider_id: end.provider.clone() },
         version: end.version,
         kept,
         waiting: WaitingKeys::new(),
         unproved: None,
+        policy: policy.digest(),
     }
 }
 

@@ -361,11 +361,23 @@ impl Line {
         if known.version > version {
             return;
         }
+        let (named, recorded) = (known.names(), known.summary());
         self.record = RecordSight::None;
         self.over_cap = false;
-        // Somebody who removes the record of a node that is away forgets that node.
-        if !matches!(self.sight, Sight::Live(_)) {
-            self.ends.clear();
+        if matches!(self.sight, Sight::Live(_)) {
+            return;
+        }
+        // Somebody who removes the record of a node that is away forgets that node. Where there was no more in it
+        // than an end, or nothing, its time may as well have been over, and what happened after it is not in it.
+        let own = |end: &End| Some(end.uid) == named;
+        match recorded {
+            Some(record) if record.state == State::Closed || record.empty => {
+                self.ends.retain(|end| {
+                    end.version > record.version && !(own(end) && record.state == State::Closed)
+                });
+            }
+            None if !self.ends.iter().any(own) => {}
+            Some(_) | None => self.ends.clear(),
         }
     }
 

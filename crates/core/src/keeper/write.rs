@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::beside::{chosen_by, leaves};
 use super::decide::Context;
 use super::fold::{Memory, missing_taints};
 use super::identity::{Likeness, keys_like};
@@ -9,7 +10,7 @@ use super::line::{Line, Live};
 use super::mark::Mark;
 use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
-use crate::policy::{Rule, is_privileged};
+use crate::policy::{Policy, Rule, is_privileged};
 use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
 
 /// The record that follows `before`, which remembers what it replaces.
@@ -39,6 +40,11 @@ fn next(before: Option<&Record>, record: Record) -> Write {
 
 /// open(U): what the living node bears.
 pub(super) fn save(node: &str, before: Option<&Record>, live: &Live, kept: Kept, cx: &Context<'_>) -> Write {
+    let labels = live.content.as_ref().map(|content| &content.labels);
+    let recorded = before.map(Record::labels);
+    let rule = cx.policy.rule_for(labels.unwrap_or(&Pairs::new()), recorded.as_deref());
+    let own = cx.policy.digest();
+    let policy = chosen_by(&kept, before.map_or(own, |before| before.policy), rule, cx.policy);
     let names_it = before.filter(|before| before.incarnation.uid == live.uid);
     let remembered = names_it.and_then(|before| before.incarnation.provider_id.clone());
     let mut waiting = names_it.map(|before| before.waiting.clone()).unwrap_or_default();
@@ -60,7 +66,7 @@ pub(super) fn save(node: &str, before: Option<&Record>, live: &Live, kept: Kept,
             captured_at: cx.now,
             deleted_at: None,
             sequence: 1,
-            policy: cx.policy.digest(),
+            policy,
             unproved: None,
             given: live.mark != Mark::None || names_it.is_some_and(|before| before.given),
             paused: live.hand.pause == Some(true),
@@ -76,7 +82,9 @@ pub(super) fn close(
     memory: Memory,
     cx: &Context<'_>,
 ) -> Write {
-    let Memory { incarnation, version, kept, waiting, unproved } = memory;
+    let rule = cx.policy.rule_for(&memory.labels(), None);
+    let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
+    let Memory { incarnation, version, kept, waiting, unproved, policy: _ } = memory;
     let ended = line.ends.iter().find(|end| end.uid == incarnation.uid).map(|end| end.seen_at);
     next(
         before,
@@ -92,7 +100,7 @@ pub(super) fn close(
             captured_at: cx.now,
             deleted_at: Some(ended.unwrap_or(cx.now)),
             sequence: 1,
-            policy: cx.policy.digest(),
+            policy,
             unproved,
             given: false,
             paused: false,
@@ -109,7 +117,10 @@ pub(super) fn give(
     cx: &Context<'_>,
 ) -> Write {
     memory.set_privileged_aside();
-    let Memory { incarnation: _, version: _, kept, waiting, unproved } = memory;
+    let bears = live.content.as_ref().map(|content| &content.labels);
+    let rule = cx.policy.rule_for(bears.unwrap_or(&Pairs::new()), Some(&memory.labels()));
+    let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
+    let Memory { incarnation: _, version: _, kept, waiting, unproved, policy: _ } = memory;
     next(
         before,
         Record {
@@ -124,7 +135,7 @@ pub(super) fn give(
             captured_at: cx.now,
             deleted_at: None,
             sequence: 1,
-            policy: cx.policy.digest(),
+            policy,
             unproved,
             given: false,
             paused: false,
@@ -133,9 +144,13 @@ pub(super) fn give(
 }
 
 /// What the living node lacks of what is being given to it, and the mark.
-pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule) -> Patch {
+pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, policy: &Policy) -> Patch {
     let Content { labels, annotations, taints, unschedulable } = content;
     let kept = &record.kept;
+    // What another policy keeps is given as well, where it is known whether it is missing.
+    let theirs = leaves(policy, record.policy);
+    let annotated = theirs && policy.keeps_annotations();
+    let specified = theirs && policy.needs_spec();
     let lacking = |has: &Pairs, from: &Pairs, keeps: &dyn Fn(&str) -> bool, over: &dyn Fn(&str) -> bool| {
         let wanted = |key: &str, value: &str| match has.get(key) {
             None => keeps(key),
@@ -147,18 +162,24 @@ pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule
         uid: live.uid,
         version: live.version,
         // Privileged ones are given from `waiting` alone, whoever put one here.
-        labels: lacking(labels, &kept.labels, &|key| rule.keeps_label(key) && !is_privileged(key), &|key| {
-            rule.overwrites_label(key)
-        }),
-        annotations: lacking(annotations, &kept.annotations, &|key| rule.keeps_annotation(key), &|key| {
-            rule.overwrites_annotation(key)
-        }),
+        labels: lacking(
+            labels,
+            &kept.labels,
+            &|key| (theirs || rule.keeps_label(key)) && !is_privileged(key),
+            &|key| rule.overwrites_label(key),
+        ),
+        annotations: lacking(
+            annotations,
+            &kept.annotations,
+            &|key| annotated || rule.keeps_annotation(key),
+            &|key| rule.overwrites_annotation(key),
+        ),
         taints: missing_taints(taints, &kept.taints, rule)
             .into_iter()
-            .filter(|taint| rule.keeps_taint(&taint.key))
+            .filter(|taint| specified || rule.keeps_taint(&taint.key))
             .cloned()
             .collect(),
-        cordon: kept.unschedulable && rule.keeps_cordon() && !unschedulable,
+        cordon: kept.unschedulable && (specified || rule.keeps_cordon()) && !unschedulable,
         mark: Mark::Given,
         withheld: record.waiting.len(),
     };

@@ -1,6 +1,7 @@
 //! The node lives and its record names it: the record follows.
 
 use super::{Case, whole};
+use crate::keeper::beside::{beside, leaves};
 use crate::keeper::fold::fold;
 use crate::keeper::identity::{Likeness, keys_like, likeness};
 use crate::keeper::line::{Live, Provider, Seen};
@@ -63,7 +64,10 @@ impl Case<'_> {
             return Plan::Rest(Why::Unmanaged);
         };
         let kept = rule.keep(content);
+        let theirs = record.policy != self.cx.policy.digest();
+        let both = |kept: Kept| beside(kept, &record.kept, rule, content, self.cx.policy);
         if !same_state {
+            let kept = if leaves(self.cx.policy, record.policy) { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         // Another policy may have chosen it: compare only what this one keeps.
@@ -71,8 +75,7 @@ impl Case<'_> {
         if mine != kept {
             // What this policy keeps and that one did not is no change of the node: their keys stay beside it,
             // so that two policies during a rollout do not take turns.
-            let theirs = record.policy != self.cx.policy.digest() && is_part(&mine, &kept);
-            let kept = if theirs { beside(kept, &record.kept, rule) } else { kept };
+            let kept = if theirs && is_part(&mine, &kept) { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         if record.kept == kept || self.cx.policy.narrow() == Narrow::AtNextChange {
@@ -162,17 +165,6 @@ fn is_part(part: &Kept, whole: &Kept) -> bool {
         && within(&part.annotations, &whole.annotations)
         && part.taints.iter().all(|taint| whole.taints.contains(taint))
         && (!part.unschedulable || whole.unschedulable)
-}
-
-/// What a rule keeps now, and beside it what is recorded and the rule has no say in.
-fn beside(mut kept: Kept, recorded: &Kept, rule: &Rule) -> Kept {
-    kept.labels.extend(filter(&recorded.labels, |key| !rule.keeps_label(key)));
-    kept.annotations.extend(filter(&recorded.annotations, |key| !rule.keeps_annotation(key)));
-    let taints = recorded.taints.iter().filter(|taint| !rule.keeps_taint(&taint.key));
-    kept.taints.extend(taints.cloned());
-    kept.taints.sort();
-    kept.unschedulable |= recorded.unschedulable && !rule.keeps_cordon();
-    kept
 }
 
 fn filter(pairs: &Pairs, keeps: impl Fn(&str) -> bool) -> Pairs {

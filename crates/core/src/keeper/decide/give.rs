@@ -10,7 +10,7 @@ use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why};
 use crate::keeper::write::{close, due, give, patch};
 use crate::policy::{Identity, Rule};
-use crate::record::{Record, State, Summary};
+use crate::record::{Record, State, Summary, Unproved};
 
 /// The least time to wait for somebody else's step.
 const A_MOMENT: SignedDuration = SignedDuration::from_millis(200);
@@ -39,7 +39,7 @@ impl Case<'_> {
         if !record.waiting.is_empty() && live.provider == Provider::Unread {
             return Plan::ReadNode;
         }
-        Plan::Patch(Box::new(patch(record, live, content, rule)))
+        Plan::Patch(Box::new(patch(record, live, content, rule, self.cx.policy)))
     }
 
     /// U lives, and the record names an earlier incarnation whose end it does not hold.
@@ -66,12 +66,20 @@ impl Case<'_> {
         if live.terminating {
             return Plan::Rest(Why::Terminating);
         }
-        if live.mark != Mark::None || named {
+        if live.mark != Mark::None {
             return self.marked(seen, live);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        // Closed too early: it lives. Unless it was about to be given its own, what it bears is all there is.
+        let giving = |doubt: &Unproved| doubt.uid == live.uid && doubt.from == State::Giving;
+        if named && !record.unproved.as_ref().is_some_and(giving) {
+            return self.marked(seen, live);
+        }
         match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
-            Some(memory) => self.returned(Some(record), memory, live),
+            Some(memory) => {
+                let unproved = memory.unproved.clone().filter(|_| !named);
+                self.returned(Some(record), Memory { unproved, ..memory }, live)
+            }
             None => Plan::Rest(Why::Unmanaged),
         }
     }

@@ -85,6 +85,16 @@ fn an_end_past_history_closes_with_what_is_recorded_and_tells_the_doubt() {
 }
 
 #[test]
+fn an_end_that_came_while_history_was_searched_in_vain_is_no_doubt() {
+    let record = open(U1, 10).label("a", "1");
+    gone(50)
+        .ends([end(U1, 50).label("a", "2")])
+        .lost(U1)
+        .with(record.clone())
+        .closes(next(closed(U1, 50).label("a", "2").before(&record)));
+}
+
+#[test]
 fn several_ends_are_folded_in_order_and_the_record_names_the_last() {
     let record = open(U1, 10).label("a", "1");
     let ends = [

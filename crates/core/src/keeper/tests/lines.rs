@@ -205,6 +205,37 @@ fn what_ended_after_a_record_was_due_for_collection_is_not_forgotten_with_it() {
     assert_eq!(uids(&line), [0; 0]);
 }
 
+#[test]
+fn what_happened_after_a_record_that_somebody_removed_is_forgotten_only_with_a_life_that_it_named() {
+    for (record, left) in [
+        (closed(U1, 20).label("a", "1"), vec![2]),
+        (closed(U1, 15).label("a", "1").unproved(U1, State::Open), vec![2]),
+        (open(U1, 10), vec![1, 2]),
+        (open(U1, 10).label("a", "1"), vec![]),
+        (giving(U1, 10).label("a", "1"), vec![]),
+    ] {
+        let mut line = line();
+        line.record_seen(seen(1000, record.clone()));
+        line.node_ended(end(U1, 20).label("a", "1"));
+        line.node_ended(end(U2, 30).label("b", "1"));
+        line.record_removed(1001);
+        assert_eq!(uids(&line), left, "{record:?}");
+    }
+}
+
+#[test]
+fn a_record_that_is_found_gone_unread_is_forgotten_only_with_a_life_that_it_named() {
+    for (named, left) in [(U1, vec![2]), (U2, vec![])] {
+        let mut line = line();
+        line.record_seen(seen(1000, closed(U1, 20).label("a", "1")));
+        line.node_ended(end(U2, 30).label("b", "1"));
+        let RecordSight::Seen(seen) = &mut line.record else { unreachable!("it was just seen") };
+        seen.body = Body::Unread { hint: Some(named) };
+        line.record_removed(1001);
+        assert_eq!(uids(&line), left, "{named}");
+    }
+}
+
 // When an end may be forgotten: the record is closed with it or later, or names a later incarnation whose
 // mark was seen.
 

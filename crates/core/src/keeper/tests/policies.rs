@@ -1,7 +1,8 @@
 //! Policies that change, and two of them at once.
 
 use super::dsl::*;
-use crate::keeper::{Plan, Why};
+use crate::keeper::{Mark, Plan, Why};
+use crate::kept::Digest;
 use crate::policy::Policy;
 use crate::record::Record;
 
@@ -49,10 +50,78 @@ fn what_two_policies_keep_stays_side_by_side_during_a_rollout() {
     let (old, new) = (keeping("a, b"), keeping("b, c"));
     let bears = || live(U1, 20).label("a", "1").label("b", "1").label("c", "1");
     let record = open(U1, 10).label("a", "1").label("b", "1").under(&old);
-    let both = open(U1, 20).label("a", "1").label("b", "1").label("c", "1").under(&new);
+    // Neither takes it for its own alone.
+    let mixed = Digest::of(format!("{} {}", old.digest(), new.digest()).as_bytes());
+    let both = open(U1, 20).label("a", "1").label("b", "1").label("c", "1");
+    let both = Record { policy: mixed, ..both };
     node(bears()).with(record.clone()).policy(new.clone()).saves(next(both.clone().before(&record)));
     node(bears()).with(both.clone()).policy(old).rests(Why::Agreed);
     node(bears()).with(both).policy(new).rests(Why::Agreed);
+}
+
+/// What `narrow` writes beside the keys of the default policy.
+fn under_both(record: Record, narrow: &Policy) -> Record {
+    let mixed = format!("{} {}", DEFAULT.digest(), narrow.digest());
+    Record { policy: Digest::of(mixed.as_bytes()), ..record }
+}
+
+#[test]
+fn an_end_is_recorded_with_what_only_another_policy_keeps_as_the_node_bore_it() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1").label("c", "1");
+    let ended = end(U1, 15).label("a", "2").label("b", "2").label("d", "2");
+    let closed = closed(U1, 15).label("a", "2").label("b", "2");
+    gone(15)
+        .ends([ended.clone()])
+        .with(record.clone())
+        .policy(narrow.clone())
+        .closes(next(under_both(closed, &narrow).before(&record)));
+    let giving = giving(U2, 20).label("a", "2").label("b", "2");
+    node(live(U2, 20))
+        .ends([ended])
+        .with(record.clone())
+        .policy(narrow.clone())
+        .gives(next(under_both(giving, &narrow).before(&record)));
+}
+
+#[test]
+fn a_newborn_that_dies_is_laid_over_what_only_another_policy_keeps() {
+    let narrow = keeping("b");
+    let record = giving(U2, 20).label("a", "1").label("b", "1").label("c", "1");
+    let closed = closed(U2, 25).label("a", "2").label("b", "1").label("c", "1");
+    gone(25)
+        .ends([end(U2, 25).label("a", "2")])
+        .with(record.clone())
+        .policy(narrow.clone())
+        .closes(next(under_both(closed, &narrow).before(&record)));
+}
+
+#[test]
+fn what_only_another_policy_keeps_is_given_and_stays_when_the_record_is_opened() {
+    let narrow = keeping("b");
+    let record = giving(U2, 20).label("a", "1").label("b", "1");
+    node(live(U2, 25)).with(record.clone()).policy(narrow.clone()).patches(patch(
+        U2,
+        25,
+        Mark::Given,
+        &[("a", "1"), ("b", "1")],
+    ));
+    let opened = open(U2, 26).label("a", "1").label("b", "1").given();
+    node(live(U2, 26).label("a", "1").label("b", "1").marked())
+        .with(record)
+        .policy(narrow.clone())
+        .saves(next(under_both(opened, &narrow)));
+}
+
+#[test]
+fn what_a_policy_narrows_at_once_is_neither_recorded_nor_given() {
+    let narrow = policy("narrow: now\nrules: [{labels: {include: [b]}}]");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    gone(15)
+        .ends([end(U1, 15).label("a", "1").label("b", "1")])
+        .with(record.clone())
+        .policy(narrow.clone())
+        .closes(next(closed(U1, 15).label("b", "1").under(&narrow).before(&record)));
 }
 
 /// Lets replicas with different policies decide in turn until none of them writes; how many writes it took.

@@ -44,6 +44,21 @@ fn a_node_whose_record_was_closed_too_early_is_opened_again() {
 }
 
 #[test]
+fn a_node_whose_gift_was_closed_too_early_is_given_it_again() {
+    let record = closed(U1, 15).label("a", "1").unproved(U1, State::Giving);
+    node(live(U1, 20).label("b", "1")).with(record.clone()).gives(next(giving(U1, 20).label("a", "1")));
+    node(live(U1, 20)).with_summary(&record).reads_record();
+}
+
+#[test]
+fn a_view_that_knows_no_more_than_a_record_closed_in_doubt_lags() {
+    for from in [State::Open, State::Giving] {
+        let record = closed(U1, 15).label("a", "1").unproved(U1, from);
+        node(live(U1, 15)).with(record).rests(Why::Lagging);
+    }
+}
+
+#[test]
 fn a_bare_node_under_an_empty_closed_record_has_nothing_to_get() {
     node(live(U2, 20)).with(closed(U1, 15)).rests(Why::NothingKept);
 }
@@ -107,8 +122,8 @@ fn annotations_taints_and_cordon_are_given_when_asked_for_and_beside_what_others
 }
 
 #[test]
-fn a_key_that_a_narrowed_policy_keeps_no_more_is_not_given() {
-    let narrow = policy("rules: [{labels: {include: [b]}}]");
+fn a_key_that_a_policy_narrowed_at_once_keeps_no_more_is_not_given() {
+    let narrow = policy("narrow: now\nrules: [{labels: {include: [b]}}]");
     node(live(U2, 25)).with(giving(U2, 20).label("a", "1").label("b", "1")).policy(narrow).patches(patch(
         U2,
         25,

@@ -1,0 +1,218 @@
+//! What a replica does, as `perennial::keeper::{apply, outcomes}` do it, and what the API server makes of it.
+
+use std::sync::Arc;
+
+use perennial_core::keeper::{
+    Answer, Body, Erasure, Line, Mark, Patch, Plan, Proof, RecordSight, Seen, Sight, Verdict, Write, decide,
+};
+use perennial_core::kept::Pairs;
+use perennial_core::ranks::Turn;
+use perennial_core::record::{Record, State as Phase, Version};
+use uuid::Uuid;
+
+use super::guards::Guard;
+use super::state::{Labels, NODE, Node, Over, State, Stored, life, uid};
+
+/// Whether the replica hears what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reply {
+    Heard,
+    Lost,
+}
+
+impl State {
+    /// What a replica would do now, and what its write would be conditioned on.
+    pub(crate) fn plan(&self, at: usize, without: Option<Guard>) -> (Plan, Over) {
+        let replica = &self.replicas[at];
+        let over = replica.line.seen().map(|seen| (seen.uid, seen.version));
+        let cx = self.context(at);
+        let plan = match without {
+            Some(Guard::Lagging) => decide(NODE, &not_lagging(&replica.line), &cx),
+            Some(Guard::Repair) => decide(NODE, &without_doubt(&replica.line), &cx),
+            _ => decide(NODE, &replica.line, &cx),
+        };
+        (plan, over)
+    }
+
+    /// Whether it is this plan's turn. In doubt everyone who saw the end goes first.
+    pub(crate) fn is_turn(&self, plan: &Plan, over: Over, without: Option<Guard>) -> bool {
+        if plan.turn() != Turn::Everyone || without == Some(Guard::Everyone) {
+            return true;
+        }
+        // The end in doubt is that of the life which the record it was decided on names.
+        let Some((_, stored)) =
+            self.server.record().filter(|(version, _)| Some(*version) == over.map(|over| over.1))
+        else {
+            return true;
+        };
+        let doubted = stored.record.incarnation.uid;
+        let holds = |line: &Line| line.ends.iter().any(|end| end.uid == doubted);
+        !self.replicas.iter().any(|replica| replica.up && holds(&replica.line))
+    }
+
+    /// Carries out a plan, however late it is.
+    pub(crate) fn carry_out(
+        &mut self,
+        at: usize,
+        plan: Plan,
+        over: Over,
+        reply: Reply,
+        without: Option<Guard>,
+    ) {
+        match plan {
+            Plan::Rest(_) | Plan::Wait { .. } => {}
+            Plan::ReadRecord | Plan::SetAside => self.read_record(at),
+            Plan::ReadNode => self.read_node(at, without),
+            Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
+            Plan::Prove { uid, from, to } => self.prove(at, uid, from, to, without),
+            Plan::Give(write) if without == Some(Guard::GivingFirst) => {
+                let patch =
+                    patch_of(&write, self.replicas[at].line.live().and_then(|live| live.content.as_ref()));
+                self.patch(at, &patch, reply, without);
+            }
+            Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
+                if without == Some(Guard::Ends) {
+                    self.replicas[at].line.ends.clear();
+                }
+                self.write(at, write, over, reply, without);
+            }
+            Plan::Patch(patch) => self.patch(at, &patch, reply, without),
+            Plan::Erase(why) => self.erase(at, why, over, reply, without),
+        }
+        self.look(at);
+    }
+
+    fn prove(&mut self, at: usize, whose: Uuid, from: Version, to: Version, without: Option<Guard>) {
+        let mut proof = Proof::new(from, to);
+        while let Some(version) = proof.next() {
+            let answer = match self.server.node_at(version) {
+                _ if version < self.server.begin => Answer::Expired,
+                Some(node) if uid(node.life) == whose => Answer::Alive(node),
+                _ => Answer::Gone,
+            };
+            proof.answer(version, answer);
+        }
+        match proof.verdict() {
+            Verdict::Proved { last, deleted } => self.node_ended(at, last, deleted, without),
+            Verdict::Lost => self.replicas[at].line.lost = Some(whose),
+        }
+    }
+
+    /// Takes what is recorded for the end.
+    fn pretend(&mut self, at: usize, whose: Uuid, from: Version) {
+        let Some((_, stored)) = self.server.record() else { return };
+        let node =
+            Node { life: life(whose), labels: super::state::kept(&stored.record.kept), mark: Mark::None };
+        self.node_ended(at, node, from + 1, None);
+    }
+
+    fn write(&mut self, at: usize, mut write: Write, over: Over, reply: Reply, without: Option<Guard>) {
+        let now = self.server.record().map(|(version, stored)| (Uuid::from_u128(stored.uid.into()), version));
+        if now != over && without != Some(Guard::Swap) {
+            self.read_record(at);
+            return;
+        }
+        // Undo has no say in any decision.
+        write.record.previous.clear();
+        let before = self.server.record().map(|(_, stored)| stored.record.clone());
+        self.judge_write(at, before.as_deref(), &write);
+        let version = self.server.record_head() + 1;
+        let uid = self.server.record().map_or(u8::try_from(version).expect("few"), |(_, stored)| stored.uid);
+        self.server.records.push((version, Some(Stored { uid, record: Arc::new(*write.record) })));
+        match reply {
+            Reply::Heard => self.read_record(at),
+            Reply::Lost => self.doubt_record(at),
+        }
+    }
+
+    fn doubt_record(&mut self, at: usize) {
+        if let RecordSight::Seen(seen) = &mut self.replicas[at].line.record {
+            seen.body = Body::Unread { hint: seen.names() };
+        }
+    }
+
+    fn patch(&mut self, at: usize, patch: &Patch, reply: Reply, without: Option<Guard>) {
+        let head = self.server.node_head();
+        let knows = self.replicas[at].epoch == self.epoch || patch.version <= self.fork;
+        let fits = |node: &Node| uid(node.life) == patch.uid && head == patch.version && knows;
+        let found = self.server.node().filter(|node| fits(node) || without == Some(Guard::PatchVersion));
+        let Some(mut node) = found else {
+            self.read_node(at, without);
+            return;
+        };
+        self.judge_patch(at, node, patch);
+        node.labels = Labels::of(&patch.labels).over(node.labels);
+        if uid(node.life) == patch.uid {
+            node.mark = patch.mark;
+        }
+        self.server.nodes.push(Some(node));
+        match (reply, &mut self.replicas[at].line.sight) {
+            (Reply::Heard, _) => self.read_node(at, without),
+            (Reply::Lost, Sight::Live(live)) => live.content = None,
+            (Reply::Lost, _) => {}
+        }
+    }
+
+    fn erase(&mut self, at: usize, why: Erasure, over: Over, reply: Reply, without: Option<Guard>) {
+        let Some((uid, version)) = over else { return };
+        let found = self.server.record().map(|(version, stored)| (version, stored.clone()));
+        let Some((_, stored)) = found.filter(|(now, stored)| {
+            *now == version && Uuid::from_u128(stored.uid.into()) == uid || without == Some(Guard::Swap)
+        }) else {
+            self.read_record(at);
+            return;
+        };
+        self.judge_collection(&stored.record);
+        self.server.records.push((self.server.record_head() + 1, None));
+        let line = &mut self.replicas[at].line;
+        match reply {
+            Reply::Lost => self.doubt_record(at),
+            Reply::Heard if line.seen().is_some_and(|seen| seen.version > version) => {}
+            Reply::Heard if why == Erasure::Forgotten => {
+                line.record_removed(version);
+            }
+            Reply::Heard => line.record_collected(),
+        }
+    }
+}
+
+/// The line of one who takes what it sees for the present.
+fn not_lagging(line: &Line) -> Line {
+    let mut line = line.clone();
+    let record = line.seen().and_then(Seen::summary);
+    if let (Sight::Live(live), Some(record)) = (&mut line.sight, record) {
+        live.version = live.version.max(record.version + u64::from(live.uid != record.uid));
+    }
+    line
+}
+
+/// The line of one who takes what was closed in doubt for the end.
+fn without_doubt(line: &Line) -> Line {
+    let mut line = line.clone();
+    if let RecordSight::Seen(seen) = &mut line.record {
+        match &mut seen.body {
+            Body::Whole(record) => record.unproved = None,
+            Body::Summary(summary) => summary.unproved = false,
+            _ => {}
+        }
+    }
+    line
+}
+
+/// The patch of one who gives before the record says so.
+fn patch_of(write: &Write, content: Option<&perennial_core::kept::Content>) -> Patch {
+    let Record { incarnation, version, kept, .. } = &*write.record;
+    debug_assert_eq!(write.record.state, Phase::Giving);
+    let has = content.map(|content| content.labels.clone()).unwrap_or_default();
+    let labels = kept.labels.iter().filter(|(key, _)| !has.contains_key(*key));
+    Patch {
+        uid: incarnation.uid,
+        version: *version,
+        labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        annotations: Pairs::new(),
+        taints: Vec::new(),
+        cordon: false,
+        mark: Mark::Given,
+        withheld: 0,
+    }
+}

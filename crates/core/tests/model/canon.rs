@@ -1,0 +1,124 @@
+//! States that differ in nothing that matters are made equal, so that each is visited once.
+//!
+//! Versions and sequences of records only matter by their order; which of two replicas of one policy is which does
+//! not matter; and what the oracle knows of lives that are in a record already is of no more use.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use perennial_core::keeper::{Body, Plan, RecordSight, Sight};
+
+use super::state::{Replica, State};
+
+impl State {
+    pub(crate) fn normalise(&mut self) {
+        self.pass_over_echoes();
+        self.forget_what_all_heard();
+        self.forget_the_past();
+        self.forget_looks();
+        self.rank(|state, visit| state.each_version(visit));
+        self.rank(|state, visit| state.each_sequence(visit));
+        self.replicas.sort_by_cached_key(|replica| (replica.policy, print(replica)));
+    }
+
+    /// What a stream says of a version that is known already changes nothing, but for an end.
+    fn pass_over_echoes(&mut self) {
+        let epoch = self.epoch;
+        for replica in self.replicas.iter_mut().filter(|replica| replica.up && replica.epoch == epoch) {
+            let known = replica.line.seen().map_or(0, |seen| seen.version);
+            replica.records = replica.records.max(known);
+            let known = match &replica.line.sight {
+                Sight::Live(live) => live.version,
+                Sight::Absent { at, .. } => *at,
+                Sight::Unlisted | Sight::Missing => 0,
+            };
+            while replica.nodes < known && self.server.node_at(replica.nodes + 1).is_some() {
+                replica.nodes += 1;
+            }
+        }
+    }
+
+    /// Lets go of versions of the record that nobody will hear of any more.
+    fn forget_what_all_heard(&mut self) {
+        let streams = self.replicas.iter().filter(|replica| replica.up && replica.epoch == self.epoch);
+        let heard = streams.map(|replica| replica.records).min().unwrap_or(u64::MAX);
+        let now = self.server.record_head();
+        self.server.records.retain(|(version, _)| *version > heard || *version == now);
+    }
+
+    /// When a node was read directly matters to erasing alone.
+    fn forget_looks(&mut self) {
+        if self.late || self.budget.late + self.budget.over_cap > 0 {
+            return;
+        }
+        for replica in &mut self.replicas {
+            if let Sight::Absent { looked, .. } = &mut replica.line.sight {
+                *looked = None;
+            }
+        }
+    }
+
+    /// Puts places in order for the numbers that `each` visits.
+    fn rank(&mut self, each: impl Fn(&mut Self, &mut dyn FnMut(&mut u64))) {
+        let mut numbers = Vec::new();
+        each(self, &mut |number| numbers.push(*number));
+        numbers.push(0);
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.iter().zip(0..).any(|(number, place)| *number != place) {
+            each(self, &mut |number| *number = numbers.partition_point(|other| *other < *number) as u64);
+        }
+    }
+
+    fn each_version(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        let snapshot = self.snapshot.iter_mut().flat_map(|snapshot| &mut snapshot.0.records);
+        for (version, _) in self.server.records.iter_mut().chain(snapshot) {
+            visit(version);
+        }
+        for replica in self.replicas.iter_mut().filter(|replica| replica.up) {
+            visit(&mut replica.records);
+            if let RecordSight::Seen(seen) = &mut replica.line.record {
+                visit(&mut seen.version);
+            }
+            if let Some((_, version)) = replica.plan.as_mut().and_then(|plan| plan.1.as_mut()) {
+                visit(version);
+            }
+        }
+    }
+
+    fn each_sequence(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        let snapshot = self.snapshot.iter_mut().flat_map(|snapshot| &mut snapshot.0.records);
+        for (_, stored) in self.server.records.iter_mut().chain(snapshot) {
+            if let Some(stored) = stored {
+                let mut sequence = stored.record.sequence;
+                visit(&mut sequence);
+                if sequence != stored.record.sequence {
+                    Arc::make_mut(&mut stored.record).sequence = sequence;
+                }
+            }
+        }
+        for replica in self.replicas.iter_mut().filter(|replica| replica.up) {
+            if let RecordSight::Seen(seen) = &mut replica.line.record {
+                match &mut seen.body {
+                    Body::Summary(summary) => visit(&mut summary.sequence),
+                    Body::Whole(record) => visit(&mut record.sequence),
+                    Body::Unread { .. } | Body::Unreadable { .. } | Body::Newer => {}
+                }
+            }
+            if let Some((_, sequence)) = &mut replica.line.agreed {
+                visit(sequence);
+            }
+            if let Some(Plan::Save(write) | Plan::Close(write) | Plan::Give(write)) =
+                replica.plan.as_mut().map(|plan| &mut plan.0)
+            {
+                visit(&mut write.record.sequence);
+            }
+        }
+    }
+}
+
+fn print(replica: &Replica) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    replica.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,53 @@
+//! Explores a world, and tells how large it was.
+
+use stateright::{Checker as _, HasDiscoveries, Model as _};
+
+use super::bounds::Config;
+use super::guards::Guard;
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(2)
+}
+
+/// Visits every state; none may break anything.
+pub(crate) fn explore(config: Config) {
+    let (name, budget) = (config.name, config.budget);
+    let replicas = (config.replicas.len(), config.joiners.len());
+    let checker =
+        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    println!(
+        "{name}: {} states, {} unique, depth {}; {replicas:?} replicas and joiners, {budget:?}",
+        checker.state_count(),
+        checker.unique_state_count(),
+        checker.max_depth(),
+    );
+    for (property, path) in checker.discoveries() {
+        let last = path.last_state().clone();
+        let how = last.broken.or_else(|| checker.model().settled(&last));
+        let mut told = String::new();
+        for (state, action) in path.into_vec() {
+            told +=
+                &format!("{state}\n{}\n", action.map_or_else(String::new, |action| format!("  {action:?}")));
+        }
+        panic!("{name}: not \"{property}\" ({how:?})\n{told}");
+    }
+}
+
+/// Takes a guard out: something must break.
+pub(crate) fn breaks(config: Config, guard: Guard) {
+    let config = Config { without: Some(guard), ..config };
+    let checker =
+        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let discoveries = checker.discoveries();
+    let found = discoveries.into_iter().min_by_key(|(_, path)| path.clone().into_actions().len());
+    let Some((property, path)) = found else {
+        panic!("without {guard:?} nothing breaks in {} states", checker.unique_state_count());
+    };
+    let how = path.last_state().broken.or_else(|| checker.model().settled(path.last_state()));
+    let actions = path.into_actions();
+    println!(
+        "without {guard:?}: not \"{property}\" ({how:?}) after {} steps, {} states: {actions:?}",
+        actions.len(),
+        checker.unique_state_count(),
+    );
+}

@@ -1,0 +1,359 @@
+//! What must be true, by somebody who sees everything: the oracle.
+//!
+//! "Whose word counts at an end" gives what is owed to the next life: a life that bore its mark says it all; one
+//! that did not is laid over what was owed to it. Since the last record that was closed or giving, the lives that
+//! ended make a set of answers that are right: more than one only where the design's one exception applies, a
+//! life that no record ever named and whose end the one who acts did not see. The exception is taken narrowly:
+//! it does not cover an end that the watch of the one who acts is still going to tell.
+
+use perennial_core::keeper::{Mark, Notice, Patch, Write};
+use perennial_core::record::{Record, State as Phase, Version};
+
+use super::state::{BARE, Labels, Node, Replica, Server, State, kept, life};
+
+/// What must never break, and did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Broken {
+    /// A life got its own back twice.
+    GivenTwice,
+    /// A patch set what was there.
+    Overwritten,
+    /// The record's version went down.
+    Older,
+    /// An open record says what the node did not bear at that version.
+    Untrue,
+    /// A living node's record was closed.
+    ClosedAlive,
+    /// What was owed is in neither the record nor the node.
+    Lost,
+    /// An end was doubted though history tells it.
+    Doubted,
+    /// It does not come to rest, or somebody waits for ever.
+    Restless,
+    /// It rests in the wrong place.
+    Unsettled,
+}
+
+/// What the oracle remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Truth {
+    /// Lives that a record named.
+    named: u8,
+    /// Lives that got their own back.
+    given: u8,
+    /// What may be owed, before the lives that ended after `folded`.
+    bases: Vec<Labels>,
+    folded: Version,
+    /// The life whose end is in doubt, and what would be right if it was known.
+    doubt: Option<(u8, Vec<Labels>)>,
+    /// A person removed the record, and none was written since.
+    removed: bool,
+    /// One who did not know that history had changed wrote a record.
+    confused: bool,
+    /// The record is one of another history, and this is its version there.
+    moved: Option<Version>,
+}
+
+fn bit(life: u8) -> u8 {
+    1 << life
+}
+
+/// The lives whose ends somebody saw, and those whose ends nobody can tell him any more.
+#[derive(Clone, Copy, Debug)]
+struct Eyes {
+    saw: u8,
+    missed: u8,
+}
+
+impl Eyes {
+    /// What two know together.
+    fn and(self, other: Self) -> Self {
+        Self { saw: self.saw | other.saw, missed: self.missed & other.missed }
+    }
+}
+
+impl Replica {
+    fn eyes(&self) -> Eyes {
+        Eyes { saw: self.saw, missed: self.missed & !self.saw }
+    }
+}
+
+/// An end, as it was.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    node: Node,
+    deleted: Version,
+}
+
+impl Server {
+    fn ends(&self) -> Vec<Ended> {
+        let pairs = self.nodes.windows(2).zip(2..);
+        pairs
+            .filter_map(|(pair, deleted)| match (pair[0], pair[1]) {
+                (Some(node), next) if next.is_none_or(|next| next.life != node.life) => {
+                    Some(Ended { node, deleted })
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The version at which a life began.
+    fn born(&self, life: u8) -> Option<Version> {
+        let at = self.nodes.iter().position(|node| node.is_some_and(|node| node.life == life))?;
+        Some(at as Version + 1)
+    }
+}
+
+impl Truth {
+    pub(crate) fn new() -> Self {
+        Self { bases: vec![BARE], ..Self::default() }
+    }
+
+    /// What may be owed after the ends up to a version, as one knows who saw what these eyes saw.
+    fn owed(&self, server: &Server, upto: Version, eyes: Eyes) -> Vec<Labels> {
+        let unfolded =
+            server.ends().into_iter().filter(|end| end.deleted > self.folded && end.deleted <= upto);
+        // Who saw the end in doubt knows better.
+        let known = self.doubt.as_ref().filter(|(life, _)| eyes.saw & bit(*life) != 0);
+        let bases = known.map_or(&self.bases, |(_, real)| real).clone();
+        unfolded.fold(bases, |owed, Ended { node, .. }| {
+            if node.mark != Mark::None && !self.removed {
+                return vec![node.labels];
+            }
+            let mut all: Vec<Labels> = owed.iter().map(|owed| node.labels.over(*owed)).collect();
+            let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
+            if unknown || self.removed {
+                all.extend(owed);
+            }
+            all.sort_unstable();
+            all.dedup();
+            all
+        })
+    }
+
+    /// The record says this from now on.
+    fn settle_on(&mut self, owed: Labels, folded: Version) {
+        self.bases = vec![owed];
+        self.folded = folded;
+        self.doubt = None;
+        self.removed = false;
+    }
+}
+
+impl State {
+    fn breaks(&mut self, how: Broken) {
+        self.broken = self.broken.or(Some(how));
+    }
+
+    /// A list took the place of what the watch would have told: the ends in between are missed.
+    pub(crate) fn miss_ends(&mut self, at: usize) {
+        let ends = self.server.ends();
+        let replica = &mut self.replicas[at];
+        let missed = ends.iter().filter(|end| end.deleted > replica.nodes);
+        replica.missed |= missed.fold(0, |missed, end| missed | bit(end.node.life));
+    }
+
+    /// Lives that are in the record for good have nothing to tell any more.
+    pub(crate) fn forget_the_past(&mut self) {
+        let doubted = self.truth.doubt.as_ref().map_or(0, |(life, _)| bit(*life));
+        let ends = self.server.ends();
+        let folded = ends.iter().filter(|end| end.deleted <= self.truth.folded);
+        let past = folded.fold(0, |past, end| past | bit(end.node.life)) & !doubted;
+        self.truth.named &= !past;
+        for replica in &mut self.replicas {
+            replica.saw &= !past;
+            replica.missed &= !past;
+        }
+        let ended = ends.iter().fold(0, |ended, end| ended | bit(end.node.life));
+        self.truth.given &= !ended;
+        self.truth.bases.sort_unstable();
+        self.truth.bases.dedup();
+    }
+
+    /// Judges a record that was just written over `before`, by the replica at `at`.
+    pub(crate) fn judge_write(&mut self, at: usize, before: Option<&Record>, write: &Write) {
+        let record = &*write.record;
+        let named = life(record.incarnation.uid);
+        let moved = self.truth.moved.take();
+        self.truth.confused |= moved.is_some_and(|version| version <= self.server.node_head());
+        let eyes = self.replicas[at].eyes();
+        let says = kept(&record.kept);
+        self.truth.named |= bit(named);
+        self.truth.confused |= self.replicas[at].epoch != self.epoch;
+        if self.truth.confused {
+            self.truth.bases.push(says);
+            return;
+        }
+        if before.is_some_and(|before| record.version < before.version) && moved.is_none() {
+            self.breaks(Broken::Older);
+        }
+        if record.state == Phase::Closed {
+            match self.server.ends().iter().find(|end| end.node.life == named) {
+                Some(end) => self.judge_memory(before, write, end.deleted, eyes, says),
+                // A life of another history.
+                None if self.server.born(named).is_none() => {
+                    self.judge_memory(before, write, self.server.node_head(), eyes, says);
+                }
+                None => self.breaks(Broken::ClosedAlive),
+            }
+            return;
+        }
+        let then = self.server.node_at(record.version).filter(|node| node.life == named);
+        let (Some(then), Some(born)) = (then, self.server.born(named)) else {
+            return self.breaks(Broken::Untrue);
+        };
+        if record.state == Phase::Giving {
+            return self.judge_memory(before, write, born, eyes, says);
+        }
+        if says != then.labels.kept_by(self.replicas[at].policy) {
+            self.breaks(Broken::Untrue);
+        }
+        let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
+        if !follows && then.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE) {
+            self.breaks(Broken::Lost);
+        }
+        if self.truth.removed {
+            self.truth.bases = self.truth.owed(&self.server, born, eyes);
+            self.truth.folded = born;
+            self.truth.removed = false;
+        }
+    }
+
+    /// Judges what a record remembers of the ends up to a version.
+    fn judge_memory(&mut self, before: Option<&Record>, write: &Write, upto: Version, eyes: Eyes, says: Labels) {
+        let right = self.truth.owed(&self.server, upto, eyes);
+        if write.notice != Some(Notice::Unproved) {
+            if !right.contains(&says) {
+                self.breaks(Broken::Lost);
+            }
+            let doubt = self.truth.doubt.take().filter(|_| write.record.unproved.is_some());
+            // Somebody may be about to give what was given in doubt: the patch does not know of the repair.
+            let repairs = |before: &Record| before.state == Phase::Giving && before.unproved.is_some();
+            let given = before.filter(|before| repairs(before)).map(|before| kept(&before.kept));
+            let given = given.filter(|given| self.truth.bases.contains(given));
+            self.truth.settle_on(says, upto);
+            self.truth.bases.extend(given);
+            if let Some((_, real)) = &doubt {
+                self.truth.bases.extend(real.iter().filter(|real| **real != says));
+            }
+            self.truth.doubt = doubt;
+            return;
+        }
+        let Some(before) = before else { return self.breaks(Broken::Doubted) };
+        let doubted = life(before.incarnation.uid);
+        let end = self.server.ends().into_iter().find(|end| end.node.life == doubted);
+        if end.is_some_and(|end| end.deleted > self.server.begin) {
+            self.breaks(Broken::Doubted);
+        }
+        // The recorded state stands in for the end, and what came after it is laid over it.
+        let mut instead = self.truth.clone();
+        instead.settle_on(kept(&before.kept), end.map_or(0, |end| end.deleted));
+        if !instead.owed(&self.server, upto, eyes).contains(&says) {
+            self.breaks(Broken::Lost);
+        }
+        self.truth.settle_on(says, upto);
+        if write.record.unproved.is_some() {
+            // Where somebody who is there saw the end, it is not for this one to doubt it.
+            if self.replicas.iter().any(|replica| replica.up && replica.saw & bit(doubted) != 0) {
+                self.truth.bases.clear();
+            }
+            self.truth.bases.extend(&right);
+            self.truth.doubt = Some((doubted, right));
+        }
+    }
+
+    /// Judges a patch that the API server is about to accept.
+    pub(crate) fn judge_patch(&mut self, at: usize, node: Node, patch: &Patch) {
+        if self.truth.given & bit(node.life) != 0 {
+            self.breaks(Broken::GivenTwice);
+        }
+        let labels = Labels::of(&patch.labels);
+        if node.labels.lacks(labels) != labels {
+            self.breaks(Broken::Overwritten);
+        }
+        if self.replicas[at].epoch != self.epoch {
+            self.truth.confused = true;
+        } else if !self.truth.confused
+            && !self.truth.bases.iter().any(|base| node.labels.lacks(*base) == labels)
+        {
+            self.breaks(Broken::Lost);
+        }
+        self.truth.given |= bit(node.life);
+    }
+
+    /// A person removed the record. While the node is away, or is not given its own yet, that forgets it.
+    pub(crate) fn judge_removal(&mut self) {
+        let head = self.server.node_head();
+        let mut owed = self.truth.owed(&self.server, head, Eyes { saw: u8::MAX, missed: 0 });
+        owed.extend(self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX }));
+        owed.push(BARE);
+        owed.sort_unstable();
+        owed.dedup();
+        self.truth.bases = owed;
+        self.truth.folded = head;
+        self.truth.doubt = None;
+        self.truth.removed = true;
+    }
+
+    /// The record's time was over: what happened after it is not forgotten.
+    pub(crate) fn judge_collection(&mut self, record: &Record) {
+        let named = life(record.incarnation.uid);
+        let closed = record.state == Phase::Closed;
+        let end = self.server.ends().into_iter().find(|end| end.node.life == named && closed);
+        self.truth.settle_on(BARE, end.map_or(record.version, |end| end.deleted));
+        // One who hears of that end only now may record it anew.
+        self.truth.bases.push(kept(&record.kept));
+    }
+
+    /// Nodes go back to what they were, the record stays: what it says may be owed, and so may what is not in
+    /// it yet.
+    pub(crate) fn move_nodes(&mut self, server: Server) {
+        let record = self.server.record().map(|(_, stored)| stored.record.clone());
+        let says = record.as_ref().map_or(BARE, |record| kept(&record.kept));
+        self.truth.moved = record.map(|record| record.version);
+        self.server.nodes = server.nodes;
+        self.server.begin = self.server.begin.min(server.begin);
+        self.truth.bases.push(says);
+        self.truth.bases.push(BARE);
+        let marked = self.server.nodes.iter().flatten().filter(|node| node.mark != Mark::None);
+        self.truth.given = marked.fold(0, |given, node| given | bit(node.life));
+        self.truth.folded = 0;
+        self.truth.named = 0;
+        self.truth.doubt = None;
+        self.truth.removed = true;
+    }
+
+    /// Nobody has anything to do or to hear any more: is everything where it belongs?
+    pub(crate) fn judge_rest(&self) -> Option<Broken> {
+        // One that could as well be of this history is not known to be of another.
+        let mistaken = self.truth.moved.is_some_and(|version| version <= self.server.node_head());
+        if self.truth.confused || mistaken {
+            return None;
+        }
+        let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
+        let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });
+        let record = self.server.record().map(|(_, stored)| &*stored.record);
+        let says = record.map(|record| kept(&record.kept));
+        let head = self.server.node_head();
+        let Some(node) = self.server.node() else {
+            let owed = self.truth.owed(&self.server, head, eyes);
+            if record.is_some_and(|record| record.state != Phase::Closed) {
+                return Some(Broken::Unsettled);
+            }
+            return (!owed.contains(&says.unwrap_or(BARE))).then_some(Broken::Lost);
+        };
+        let born = self.server.born(node.life).expect("it lives");
+        if node.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE) {
+            return Some(Broken::Lost);
+        }
+        let right = match record {
+            None => node.labels == BARE,
+            Some(record) if life(record.incarnation.uid) == node.life => {
+                record.state == Phase::Open && says == Some(node.labels)
+            }
+            Some(record) => record.state == Phase::Closed && says == Some(BARE) && node.labels == BARE,
+        };
+        (!right).then_some(Broken::Unsettled)
+    }
+}
