@@ -221,7 +221,14 @@ impl State {
     }
 
     /// Judges what a record remembers of the ends up to a version.
-    fn judge_memory(&mut self, before: Option<&Record>, write: &Write, upto: Version, eyes: Eyes, says: Labels) {
+    fn judge_memory(
+        &mut self,
+        before: Option<&Record>,
+        write: &Write,
+        upto: Version,
+        eyes: Eyes,
+        says: Labels,
+    ) {
         let right = self.truth.owed(&self.server, upto, eyes);
         if write.notice != Some(Notice::Unproved) {
             if !right.contains(&says) {

@@ -18,7 +18,7 @@ impl Case<'_> {
         let older_ends = !self.line.ends.is_empty() && live.mark == Mark::None && !summary.given;
         if older_ends && !live.terminating {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
-            let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
+            let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
             if let Some(mut memory) = memory
                 && self.cx.restore
             {
@@ -67,7 +67,7 @@ impl Case<'_> {
         let theirs = record.policy != self.cx.policy.digest();
         let both = |kept: Kept| beside(kept, &record.kept, rule, content, self.cx.policy);
         if !same_state {
-            let kept = if leaves(self.cx.policy, record.policy) { both(kept) } else { kept };
+            let kept = if leaves(self.cx, record.policy) { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         // Another policy may have chosen it: compare only what this one keeps.
