@@ -181,9 +181,11 @@ fn policies_that_overlap_do_not_take_turns() {
 }
 
 #[test]
-fn a_policy_digest_alone_is_no_reason_to_write() {
+fn a_policy_digest_alone_is_no_reason_to_write_nor_to_read() {
     let same = policy("rules: [{merge: overwrite}]");
-    node(live(U1, 20).label("a", "1")).with(open(U1, 10).label("a", "1").under(&same)).rests(Why::Agreed);
+    let record = open(U1, 10).label("a", "1").under(&same);
+    node(live(U1, 20).label("a", "1")).with(record.clone()).rests(Why::Agreed);
+    node(live(U1, 20).label("a", "1")).with_summary(&record).judged().settled().rests(Why::Agreed);
 }
 
 #[test]
