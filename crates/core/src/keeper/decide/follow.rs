@@ -73,8 +73,9 @@ impl Case<'_> {
         let mine = project(&record.kept, rule);
         if mine != kept {
             // What this policy keeps and that one did not is no change of the node: their keys stay beside it,
-            // so that two policies during a rollout do not take turns.
-            let kept = if theirs && is_part(&mine, &kept) { both(kept) } else { kept };
+            // so that two policies do not take turns. In a rollout they stay whatever changed.
+            let stay = leaves(self.cx, record.policy) || theirs && is_part(&mine, &kept);
+            let kept = if stay { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         if record.kept == kept || self.cx.policy.narrow() == Narrow::AtNextChange {

@@ -66,6 +66,21 @@ fn under_both(record: Record, narrow: &Policy) -> Record {
 }
 
 #[test]
+fn in_a_rollout_a_change_leaves_what_only_another_policy_keeps() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1").label("c", "1");
+    let bears = || live(U1, 20).label("a", "2").label("b", "2");
+    let saved = open(U1, 20).label("a", "2").label("b", "2");
+    node(bears())
+        .with(record.clone())
+        .policy(narrow.clone())
+        .rollout()
+        .saves(next(under_both(saved, &narrow).before(&record)));
+    let alone = open(U1, 20).label("b", "2").under(&narrow);
+    node(bears()).with(record.clone()).policy(narrow).saves(next(alone.before(&record)));
+}
+
+#[test]
 fn an_end_is_recorded_with_what_only_another_policy_keeps_as_the_node_bore_it() {
     let narrow = keeping("b");
     let record = open(U1, 10).label("a", "1").label("b", "1").label("c", "1");
