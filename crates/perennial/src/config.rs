@@ -125,7 +125,7 @@ impl KeeperConfig {
 }
 
 /// What replicas need to know to share the work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MembersConfig {
     /// The namespace the Leases live in.
     pub namespace: String,
@@ -133,6 +133,8 @@ pub struct MembersConfig {
     pub name: String,
     /// What this replica does.
     pub roles: Vec<Role>,
+    /// What it keeps, which the others are told of.
+    pub policy: watch::Receiver<Arc<Policy>>,
     /// How long a replica leaves a name to the one before it in line.
     pub takeover: Duration,
     /// How long a Lease counts without being renewed.
@@ -148,6 +150,7 @@ impl MembersConfig {
             namespace: keeper.namespace.clone(),
             name: name.to_owned(),
             roles: roles.into_iter().filter_map(|(does, role)| does.then_some(role)).collect(),
+            policy: keeper.policy.clone(),
             takeover: TAKEOVER,
             lease: LEASE,
         }

@@ -230,6 +230,7 @@ impl Keeper {
             restore: config.restore,
             close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
+            rollout: roster.is_rollout(policy.digest()),
         };
         View { cx, roster, at: Instant::now() }
     }

@@ -142,6 +142,7 @@ impl Members {
     async fn follow(mut self, mut announced: watch::Receiver<bool>, stop: CancellationToken) {
         let mut renew = tokio::time::interval(self.config.lease / 3);
         renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut policies = self.config.policy.clone();
         while !stop.is_cancelled() {
             let wake = if self.known { self.others.next_death(self.config.lease) } else { self.patience };
             tokio::select! {
@@ -152,6 +153,8 @@ impl Members {
                     self.patience = Instant::now() + self.config.takeover;
                     renew.reset_immediately();
                 }
+                // Others have to know before what only this policy keeps is on a node.
+                Ok(()) = policies.changed() => renew.reset_immediately(),
                 _ = renew.tick(), if self.announced => self.renew(),
                 Some(done) = self.renewing.join_next() => self.renewed(done.unwrap_or(Err(ApiError::Timeout))),
                 Some(_) = self.cleaning.join_next() => {}
@@ -204,9 +207,10 @@ impl Members {
             return;
         }
         let (leases, over) = (self.leases.clone(), self.others.own());
+        let policy = self.config.policy.borrow().digest();
         let patience = self.config.lease / 2;
         self.renewing.spawn(async move {
-            tokio::time::timeout(patience, leases.renew(over)).await.unwrap_or(Err(ApiError::Timeout))
+            tokio::time::timeout(patience, leases.renew(over, policy)).await.unwrap_or(Err(ApiError::Timeout))
         });
         self.clean();
     }

@@ -2,15 +2,17 @@
 //!
 //! During a rollout replicas of two policies write the same records. Whichever of them closes a record, gives it or
 //! opens it again must not take what only the other keeps; so it leaves those keys where they are, as far as the
-//! node still bears them. They leave the record when the node next changes in what the narrower policy keeps, or at
-//! once where that policy says so.
+//! node still bears them. Whether it is a rollout is seen from the members: none of this holds when all run under one
+//! policy, nor where that one narrows at once.
 
+use super::decide::Context;
 use crate::kept::{Content, Digest, Kept, Pairs};
 use crate::policy::{Narrow, Policy, Rule};
 
-/// Whether a policy leaves alone what the one with this digest recorded and it has no say in.
-pub(super) fn leaves(policy: &Policy, recorded_by: Digest) -> bool {
-    recorded_by != policy.digest() && policy.narrow() == Narrow::AtNextChange
+/// Whether this replica leaves alone what the policy of this digest recorded and its own has no say in. Once
+/// nobody runs under another policy any more, what its own does not keep is neither recorded nor given.
+pub(super) fn leaves(cx: &Context<'_>, recorded_by: Digest) -> bool {
+    cx.rollout && recorded_by != cx.policy.digest() && cx.policy.narrow() == Narrow::AtNextChange
 }
 
 /// What a rule keeps of `content`, and beside it what is recorded and the rule has no say in, as the node bears it.

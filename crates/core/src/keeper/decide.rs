@@ -32,6 +32,8 @@ pub struct Context<'a> {
     pub close_after: SignedDuration,
     /// How long a given record waits before it is opened.
     pub open_after: SignedDuration,
+    /// Another replica runs under another policy, as during a rollout.
+    pub rollout: bool,
 }
 
 /// Decides about one node. Total, and idempotent: once the plan was carried out, deciding again says `Rest`.
@@ -158,7 +160,7 @@ impl Case<'_> {
     /// end is held here, it is a fact that needs no record.
     fn unreadable_end(&self, hint: Option<Uuid>) -> Plan {
         let own = self.line.ends.iter().position(|end| Some(end.uid) == hint);
-        let memory = own.and_then(|own| fold(None, &self.line.ends[own..], self.cx.policy));
+        let memory = own.and_then(|own| fold(None, &self.line.ends[own..], self.cx));
         match (memory.filter(|memory| !memory.is_empty()), &self.line.sight) {
             (None, _) | (_, Sight::Unlisted) => Plan::Rest(Why::Unreadable),
             (_, Sight::Missing) => Plan::ReadNode,
@@ -184,7 +186,7 @@ impl Case<'_> {
     /// The end of the incarnation the record names, with what came after it.
     fn ended(&self, seen: &Seen, record: &Record) -> Option<Memory> {
         let version = if seen.foreign { 0 } else { record.version };
-        let mut memory = fold(Some((record, version)), &self.line.ends, self.cx.policy)?;
+        let mut memory = fold(Some((record, version)), &self.line.ends, self.cx)?;
         let ended = |end: &End| end.uid == record.incarnation.uid;
         if record.state != State::Closed && !self.line.ends.iter().any(ended) {
             let doubt = Unproved { uid: record.incarnation.uid, from: record.state };

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::beside::{beside, leaves};
+use super::decide::Context;
 use super::line::End;
 use super::mark::Mark;
 use crate::kept::{Digest, Kept, Pairs, Taint};
@@ -135,8 +136,9 @@ impl Memory {
 /// Folds the ends that no record holds yet into what the record says. `None` if there is neither.
 ///
 /// `version` is the record's, as it counts in this history.
-pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Policy) -> Option<Memory> {
-    let beneath = record.and_then(|(record, version)| beneath(record, version, ends, policy));
+pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Context<'_>) -> Option<Memory> {
+    let policy = cx.policy;
+    let beneath = record.and_then(|(record, version)| beneath(record, version, ends, cx));
     let layered = beneath.is_some();
     let mut memory = beneath.or_else(|| record.map(|(record, version)| Memory::of(record, version)));
     for end in ends {
@@ -156,7 +158,7 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
             continue;
         };
         let mut kept = rule.keep(&end.content);
-        if let Some(memory) = memory.as_ref().filter(|memory| leaves(policy, memory.policy)) {
+        if let Some(memory) = memory.as_ref().filter(|memory| leaves(cx, memory.policy)) {
             kept = beside(kept, &memory.kept, rule, &end.content, policy);
         }
         match &mut memory {
@@ -172,17 +174,17 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], policy: &Po
 
 /// What earlier lives left and was never given to the one that an open record names: it lies beneath that
 /// life's own end, as if it was being given.
-fn beneath(record: &Record, version: Version, ends: &[End], policy: &Policy) -> Option<Memory> {
+fn beneath(record: &Record, version: Version, ends: &[End], cx: &Context<'_>) -> Option<Memory> {
     let own = ends.iter().find(|end| end.uid == record.incarnation.uid);
     if record.state != State::Open || record.given || own.is_some_and(|end| end.mark != Mark::None) {
         return None;
     }
     let earlier = |end: &&End| end.uid != record.incarnation.uid && end.version <= version;
     let earlier: Vec<End> = ends.iter().filter(earlier).cloned().collect();
-    let mut memory = fold(None, &earlier, policy).filter(|memory| !memory.is_empty())?;
+    let mut memory = fold(None, &earlier, cx).filter(|memory| !memory.is_empty())?;
     memory.set_privileged_aside();
     if own.is_none() {
-        let rule = policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
+        let rule = cx.policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
         memory.kept = merged(&record.kept, &memory.kept, rule);
     }
     memory.wait_for(&record.waiting);

@@ -10,7 +10,7 @@ use super::line::{Line, Live};
 use super::mark::Mark;
 use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
-use crate::policy::{Policy, Rule, is_privileged};
+use crate::policy::{Rule, is_privileged};
 use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
 
 /// The record that follows `before`, which remembers what it replaces.
@@ -144,13 +144,13 @@ pub(super) fn give(
 }
 
 /// What the living node lacks of what is being given to it, and the mark.
-pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, policy: &Policy) -> Patch {
+pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, cx: &Context<'_>) -> Patch {
     let Content { labels, annotations, taints, unschedulable } = content;
     let kept = &record.kept;
     // What another policy keeps is given as well, where it is known whether it is missing.
-    let theirs = leaves(policy, record.policy);
-    let annotated = theirs && policy.keeps_annotations();
-    let specified = theirs && policy.needs_spec();
+    let theirs = leaves(cx, record.policy);
+    let annotated = theirs && cx.policy.keeps_annotations();
+    let specified = theirs && cx.policy.needs_spec();
     let lacking = |has: &Pairs, from: &Pairs, keeps: &dyn Fn(&str) -> bool, over: &dyn Fn(&str) -> bool| {
         let wanted = |key: &str, value: &str| match has.get(key) {
             None => keeps(key),

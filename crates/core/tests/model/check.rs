@@ -5,6 +5,12 @@ use stateright::{Checker as _, HasDiscoveries, Model as _};
 use super::bounds::Config;
 use super::guards::Guard;
 
+/// Whether to explore as much as a few minutes allow, instead of as much as every test run can bear.
+pub(crate) fn full() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "how much is tested is no part of the core")]
+    std::env::var("MODEL_DEPTH").is_ok_and(|depth| depth == "full")
+}
+
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(2)
 }

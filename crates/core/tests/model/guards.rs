@@ -5,7 +5,7 @@
 
 use super::bounds::{Budget, Config};
 use super::check::breaks;
-use super::state::{Labels, WIDE};
+use super::state::{BARE, Labels, WIDE};
 
 /// A guard that can be taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,10 @@ pub(crate) enum Guard {
     Repair,
     /// A direct read of a life that the watch has not told of is not folded.
     ReadAhead,
-    /// Nor is one of a name that the replica knew nothing of.
+    /// A record of a life that the watch has not told of waits for the watch.
     ReadUnknown,
+    /// What waits for the watch is looked at again when a list takes the watch's place.
+    Held,
     /// Records of another history are judged.
     Histories,
     /// A record that was collected takes nothing along that came after it.
@@ -118,14 +120,22 @@ fn without_the_repair_of_doubts_there_is_a_counterexample() {
 
 #[test]
 fn when_a_read_ahead_of_the_watch_is_folded_there_is_a_counterexample() {
-    let config = world(4, CALM);
-    breaks(Config { births: LABELLED, ..config }, Guard::ReadAhead);
+    // A patch that comes too late reads the node: the life that it finds is not the next one.
+    let config = world(7, CALM);
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[BARE, Labels([0, 1])]];
+    let budget = Budget { lives: 4, ..config.budget };
+    breaks(Config { births, keys: 0, budget, ..config }, Guard::ReadAhead);
 }
 
 #[test]
-fn when_a_read_of_an_unknown_name_is_folded_there_is_a_counterexample() {
+fn when_a_record_ahead_of_the_watch_is_acted_on_there_is_a_counterexample() {
     let config = world(5, CALM);
     breaks(Config { births: LABELLED, ..config }, Guard::ReadUnknown);
+}
+
+#[test]
+fn when_what_waits_for_the_watch_is_not_looked_at_after_a_list_there_is_a_counterexample() {
+    breaks(world(4, Budget { relists: 1, blanks: 1, ..CALM }), Guard::Held);
 }
 
 #[test]

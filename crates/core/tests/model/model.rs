@@ -154,8 +154,9 @@ impl Config {
         if state.snapshot.is_some() && moves > 0 {
             actions.push(Action::Move);
         }
-        // Nobody lags, or is paused, for longer than a retention.
-        if late > 0 && state.server.record().is_some() && state.is_heard() {
+        // Nobody lags, is paused or leaves something undone for longer than a retention.
+        let resting = || state.is_heard() && (0..state.replicas.len()).all(|at| !self.is_busy(state, at));
+        if late > 0 && state.server.record().is_some() && resting() {
             actions.push(Action::Wait);
         }
         if removals > 0 && state.server.record().is_some() {
@@ -177,7 +178,7 @@ impl Config {
             if state.is_turn(&plan.0, plan.1, self.without) {
                 actions.push(Action::Resume(at));
             }
-        } else if !replica.held {
+        } else if !replica.held && (!state.is_ahead(at) || self.without == Some(Guard::ReadUnknown)) {
             let (plan, over) = state.plan(at, self.without);
             if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, over, self.without)
             {
@@ -362,7 +363,7 @@ impl Config {
     fn is_busy(&self, state: &State, at: usize) -> bool {
         let replica = &state.replicas[at];
         let waits = matches!(replica.line.record, RecordSight::Unlisted);
-        waits || !matches!(state.plan(at, self.without).0, Plan::Rest(_))
+        replica.up && (waits || !matches!(state.plan(at, self.without).0, Plan::Rest(_)))
     }
 }
 

@@ -92,6 +92,7 @@ impl State {
         let now = self.now();
         self.miss_ends(at);
         self.replicas[at].nodes = head;
+        self.replicas[at].held &= without == Some(Guard::Held);
         match node {
             Some(node) => self.node_applied(at, head, node, without),
             None if without == Some(Guard::NodeAbsence) => self.replicas[at].line.node_absent(head, now),
@@ -154,6 +155,14 @@ impl State {
         }
     }
 
+    /// Whether the record is of a life that the watch has not told of, and will: it tells in order, and the ends of
+    /// the lives before come first.
+    pub(crate) fn is_ahead(&self, at: usize) -> bool {
+        let replica = &self.replicas[at];
+        let record = replica.line.seen().and_then(Seen::summary);
+        replica.line.sight == Sight::Missing && record.is_some_and(|record| record.version > replica.nodes)
+    }
+
     /// A direct read of the node.
     pub(crate) fn read_node(&mut self, at: usize, without: Option<Guard>) {
         let (head, now) = (self.server.node_head(), self.now());
@@ -162,12 +171,10 @@ impl State {
             replica.line.node_absent(head, now);
             return;
         };
-        // What the watch is still going to tell, it tells in order: the ends of the lives before come first.
-        let coming = head > replica.nodes && without != Some(Guard::ReadUnknown);
         let untold = match &replica.line.sight {
             Sight::Live(live) => live.uid != super::state::uid(node.life),
             Sight::Absent { .. } => true,
-            Sight::Unlisted | Sight::Missing => coming,
+            Sight::Unlisted | Sight::Missing => false,
         };
         if untold && without != Some(Guard::ReadAhead) {
             replica.held = true;

@@ -238,6 +238,7 @@ impl State {
             restore: true,
             close_after: SignedDuration::ZERO,
             open_after: SignedDuration::ZERO,
+            rollout: self.replicas.iter().any(|replica| replica.policy != self.replicas[at].policy),
         }
     }
 }

@@ -9,7 +9,7 @@
 use perennial_core::keeper::{Mark, Notice, Patch, Write};
 use perennial_core::record::{Record, State as Phase, Version};
 
-use super::state::{BARE, Labels, Node, Replica, Server, State, kept, life};
+use super::state::{BARE, Labels, NARROW, Node, Replica, Server, State, kept, life};
 
 /// What must never break, and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,7 +141,26 @@ impl Truth {
     }
 }
 
+/// Who writes a record: what he saw, and what he has a say in.
+#[derive(Clone, Copy, Debug)]
+struct Writer {
+    eyes: Eyes,
+    /// His policy keeps the first key alone, and the record he writes over did not hold the other.
+    ignorant: bool,
+}
+
+impl Writer {
+    fn agrees(self, says: Labels, right: Labels) -> bool {
+        says == right || self.ignorant && says == right.kept_by(NARROW)
+    }
+}
+
 impl State {
+    fn writer(&self, at: usize, before: Option<&Record>) -> Writer {
+        let held = before.is_some_and(|before| kept(&before.kept).0[1] != 0);
+        Writer { eyes: self.replicas[at].eyes(), ignorant: self.replicas[at].policy == NARROW && !held }
+    }
+
     fn breaks(&mut self, how: Broken) {
         self.broken = self.broken.or(Some(how));
     }
@@ -190,10 +209,10 @@ impl State {
         }
         if record.state == Phase::Closed {
             match self.server.ends().iter().find(|end| end.node.life == named) {
-                Some(end) => self.judge_memory(before, write, end.deleted, eyes, says),
+                Some(end) => self.judge_memory(self.writer(at, before), before, write, end.deleted),
                 // A life of another history.
                 None if self.server.born(named).is_none() => {
-                    self.judge_memory(before, write, self.server.node_head(), eyes, says);
+                    self.judge_memory(self.writer(at, before), before, write, self.server.node_head());
                 }
                 None => self.breaks(Broken::ClosedAlive),
             }
@@ -204,9 +223,9 @@ impl State {
             return self.breaks(Broken::Untrue);
         };
         if record.state == Phase::Giving {
-            return self.judge_memory(before, write, born, eyes, says);
+            return self.judge_memory(self.writer(at, before), before, write, born);
         }
-        if says != then.labels.kept_by(self.replicas[at].policy) {
+        if !self.writer(at, None).agrees(says, then.labels) {
             self.breaks(Broken::Untrue);
         }
         let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
@@ -221,10 +240,11 @@ impl State {
     }
 
     /// Judges what a record remembers of the ends up to a version.
-    fn judge_memory(&mut self, before: Option<&Record>, write: &Write, upto: Version, eyes: Eyes, says: Labels) {
+    fn judge_memory(&mut self, writer: Writer, before: Option<&Record>, write: &Write, upto: Version) {
+        let (eyes, says) = (writer.eyes, kept(&write.record.kept));
         let right = self.truth.owed(&self.server, upto, eyes);
         if write.notice != Some(Notice::Unproved) {
-            if !right.contains(&says) {
+            if !right.iter().any(|right| writer.agrees(says, *right)) {
                 self.breaks(Broken::Lost);
             }
             let doubt = self.truth.doubt.take().filter(|_| write.record.unproved.is_some());
@@ -249,7 +269,7 @@ impl State {
         // The recorded state stands in for the end, and what came after it is laid over it.
         let mut instead = self.truth.clone();
         instead.settle_on(kept(&before.kept), end.map_or(0, |end| end.deleted));
-        if !instead.owed(&self.server, upto, eyes).contains(&says) {
+        if !instead.owed(&self.server, upto, eyes).iter().any(|right| writer.agrees(says, *right)) {
             self.breaks(Broken::Lost);
         }
         self.truth.settle_on(says, upto);

@@ -58,7 +58,8 @@ fn nothing_given_is_a_working_configuration() {
     assert_eq!((close_after, open_after), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((collect_every, retry_slowly), (Duration::from_mins(1), Duration::from_mins(1)));
     assert!(config.honoured.is_empty());
-    let MembersConfig { namespace, name, roles, takeover, lease } = config.members;
+    let MembersConfig { namespace, name, roles, policy, takeover, lease } = config.members;
+    assert_eq!(**policy.borrow(), Policy::default());
     assert_eq!(namespace, "perennial");
     assert!(name.ends_with(&format!("-{}", std::process::id())), "{name}");
     assert_eq!(roles, [Role::Capture, Role::Restore]);
@@ -69,15 +70,11 @@ fn nothing_given_is_a_working_configuration() {
 fn members_are_named_and_timed_and_have_the_roles_that_are_left() {
     let flags =
         ["--member=pod-7.b", "--takeover=1s", "--lease-duration=3s", "--no-restore", "--namespace=keep"];
-    let members = check(&flags, &[]).unwrap().members;
-    let expected = MembersConfig {
-        namespace: "keep".to_owned(),
-        name: "pod-7.b".to_owned(),
-        roles: vec![Role::Capture],
-        takeover: Duration::from_secs(1),
-        lease: Duration::from_secs(3),
-    };
-    assert_eq!(members, expected);
+    let MembersConfig { namespace, name, roles, policy: _, takeover, lease } =
+        check(&flags, &[]).unwrap().members;
+    assert_eq!((namespace.as_str(), name.as_str()), ("keep", "pod-7.b"));
+    assert_eq!(roles, [Role::Capture]);
+    assert_eq!((takeover, lease), (Duration::from_secs(1), Duration::from_secs(3)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::request::Request as Resource;
+use perennial_core::kept::Digest;
 use perennial_core::record::Version;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,6 +19,8 @@ use crate::config::MembersConfig;
 const PREFIX: &str = "perennial-member.";
 /// The annotation that lists what a member does.
 const ROLES: &str = "perennial.dev/roles";
+/// The annotation with the digest of the policy that a member runs under.
+const POLICY: &str = "perennial.dev/policy";
 /// What others may claim about themselves: a Lease that never runs out would be waited for for ever.
 const LONGEST: Duration = Duration::from_mins(5);
 
@@ -79,6 +82,11 @@ impl LeaseObject {
         let text = self.metadata.annotations.as_ref().and_then(|pairs| pairs.get(ROLES));
         text.map(|text| text.split(',').filter_map(Role::parse).collect()).unwrap_or_default()
     }
+
+    /// The policy the member runs under, where it says so.
+    pub(crate) fn policy(&self) -> Option<Digest> {
+        Digest::parse(self.metadata.annotations.as_ref()?.get(POLICY)?)
+    }
 }
 
 /// A Lease as it was last seen: what a write to it is conditioned on.
@@ -134,14 +142,18 @@ impl Leases {
     }
 
     /// Writes our own, over the one that was seen or where there was none.
-    pub(crate) async fn renew(&self, over: Option<LeaseKey>) -> Result<LeaseObject, ApiError> {
+    pub(crate) async fn renew(
+        &self,
+        over: Option<LeaseKey>,
+        policy: Digest,
+    ) -> Result<LeaseObject, ApiError> {
         let mut body = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
                 "name": self.name,
                 "labels": { "app.kubernetes.io/managed-by": "perennial" },
-                "annotations": { ROLES: self.roles },
+                "annotations": { ROLES: self.roles, POLICY: policy.to_string() },
             },
             "spec": {
                 "holderIdentity": self.holder,

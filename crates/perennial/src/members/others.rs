@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use perennial_core::kept::Digest;
 use tokio::time::Instant;
 
 use super::lease::{LeaseKey, LeaseObject};
@@ -35,6 +36,7 @@ struct Lease {
     key: LeaseKey,
     member: String,
     roles: Vec<Role>,
+    policy: Option<Digest>,
     duration: Option<Duration>,
     /// When it was last seen to change.
     changed: Instant,
@@ -52,6 +54,7 @@ impl Lease {
 pub(crate) struct Live<'a> {
     pub(crate) name: &'a str,
     pub(crate) roles: &'a [Role],
+    pub(crate) policy: Option<Digest>,
 }
 
 impl Others {
@@ -80,10 +83,13 @@ impl Others {
             }
             return;
         }
-        let (roles, duration, list) = (object.roles(), object.duration(), self.list);
+        let (roles, policy, duration) = (object.roles(), object.policy(), object.duration());
         let known = self.leases.get(&key.name).filter(|known| known.key == key);
         let changed = known.map_or(now, |known| known.changed);
-        self.leases.insert(key.name.clone(), Lease { key, member, roles, duration, changed, list });
+        self.leases.insert(
+            key.name.clone(),
+            Lease { key, member, roles, policy, duration, changed, list: self.list },
+        );
     }
 
     pub(crate) fn removed(&mut self, object: &LeaseObject) {
@@ -128,7 +134,7 @@ impl Others {
     /// The other members that are alive.
     pub(crate) fn live(&self, now: Instant, default: Duration) -> Vec<Live<'_>> {
         let alive = self.leases.values().filter(|lease| lease.dies(default) > now);
-        alive.map(|lease| Live { name: &lease.member, roles: &lease.roles }).collect()
+        alive.map(|lease| Live { name: &lease.member, roles: &lease.roles, policy: lease.policy }).collect()
     }
 
     /// When the next of them dies, unless it renews; far away where nobody is left to die.
@@ -232,6 +238,24 @@ mod tests {
         let (mut others, start) = (Others::new("perennial-member.me"), Instant::now());
         others.seen(&lease("a", 1, &spec(15)), start);
         assert_eq!(others.live(start, DEFAULT)[0].roles, [Role::Capture, Role::Restore]);
+    }
+
+    #[tokio::test]
+    async fn a_policy_that_is_not_told_or_broken_is_nobodys() {
+        let (mut others, start) = (Others::new("perennial-member.me"), Instant::now());
+        let digest = Digest::of(b"policy");
+        for (version, (told, policy)) in
+            (1..).zip([(json!(null), None), (json!("7"), None), (json!(digest.to_string()), Some(digest))])
+        {
+            let mut object =
+                json!({ "metadata": { "name": "perennial-member.a", "uid": uuid::Uuid::nil() } });
+            object["metadata"]["resourceVersion"] = json!(version.to_string());
+            if !told.is_null() {
+                object["metadata"]["annotations"] = json!({ "perennial.dev/policy": told });
+            }
+            others.seen(&serde_json::from_value(object).unwrap(), start);
+            assert_eq!(others.live(start, DEFAULT)[0].policy, policy, "{told}");
+        }
     }
 
     #[tokio::test]

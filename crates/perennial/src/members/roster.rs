@@ -1,7 +1,9 @@
 //! Who shares the work, as this replica sees it at one moment.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use perennial_core::kept::Digest;
 use perennial_core::ranks::{Ranks, Turn};
 
 use super::others::Live;
@@ -40,6 +42,8 @@ pub struct Roster {
     takeover: Duration,
     /// Members that are alive, this replica among them.
     live: usize,
+    /// The policies that the others run under.
+    policies: BTreeSet<Digest>,
     /// Whether anybody looked. Until then others may be there, and they go first.
     known: bool,
 }
@@ -48,7 +52,7 @@ impl Roster {
     /// Nobody else.
     pub(crate) fn alone(takeover: Duration) -> Self {
         let alone = || Ranks::new("", [""]);
-        Self { capture: alone(), restore: alone(), takeover, live: 1, known: true }
+        Self { capture: alone(), restore: alone(), takeover, live: 1, policies: BTreeSet::new(), known: true }
     }
 
     /// Nobody has looked yet.
@@ -68,6 +72,7 @@ impl Roster {
             restore: among(Role::Restore),
             takeover: config.takeover,
             live: others.len() + usize::from(announced),
+            policies: others.iter().filter_map(|other| other.policy).collect(),
             known: true,
         }
     }
@@ -82,6 +87,11 @@ impl Roster {
     /// How many are alive.
     pub(crate) fn live(&self) -> usize {
         self.live
+    }
+
+    /// Whether another replica runs under another policy than this one.
+    pub(crate) fn is_rollout(&self, policy: Digest) -> bool {
+        self.policies.iter().any(|other| *other != policy)
     }
 
     /// This replica's place in line for a name.

@@ -248,6 +248,7 @@ impl World {
             ..MembersConfig::new(name, &config)
         };
         change(&mut config, &mut members);
+        members.policy = config.policy.clone();
         let running = Self::run(account, config, Some(members));
         assert!(self.members.insert(name.to_owned(), running).is_none(), "{name} runs already");
     }

@@ -46,7 +46,7 @@ impl Case<'_> {
         if !self.line.ends.is_empty() && self.cx.capture && !paused {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
             let before = Memory::of(record, summary.version);
-            let memory = fold(Some((record, summary.version)), &self.line.ends, self.cx.policy);
+            let memory = fold(Some((record, summary.version)), &self.line.ends, self.cx);
             if let Some(memory) = memory.filter(|memory| *memory != before) {
                 return Plan::Close(self.close(Some(record), memory));
             }

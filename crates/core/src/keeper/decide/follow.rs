@@ -18,7 +18,7 @@ impl Case<'_> {
         let older_ends = !self.line.ends.is_empty() && live.mark == Mark::None && !summary.given;
         if older_ends && !live.terminating {
             let Some(record) = whole(seen) else { return Plan::ReadRecord };
-            let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
+            let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
             if let Some(mut memory) = memory
                 && self.cx.restore
             {
@@ -52,9 +52,8 @@ impl Case<'_> {
         }
         let same_state = summary.state == State::Open && !summary.paused && identity_kept(summary, live);
         let agreed = self.line.agreed == Some((live.digest, summary.sequence));
-        if same_state
-            && (summary.policy == self.cx.policy.digest() && live.digest == summary.digest || agreed)
-        {
+        // The same content is the same, whichever policy chose it.
+        if same_state && (live.digest == summary.digest || agreed) {
             return self.at_rest(summary, live);
         }
         let (Some(record), Some(content)) = (whole(seen), &live.content) else {
@@ -67,15 +66,16 @@ impl Case<'_> {
         let theirs = record.policy != self.cx.policy.digest();
         let both = |kept: Kept| beside(kept, &record.kept, rule, content, self.cx.policy);
         if !same_state {
-            let kept = if leaves(self.cx.policy, record.policy) { both(kept) } else { kept };
+            let kept = if leaves(self.cx, record.policy) { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         // Another policy may have chosen it: compare only what this one keeps.
         let mine = project(&record.kept, rule);
         if mine != kept {
             // What this policy keeps and that one did not is no change of the node: their keys stay beside it,
-            // so that two policies during a rollout do not take turns.
-            let kept = if theirs && is_part(&mine, &kept) { both(kept) } else { kept };
+            // so that two policies do not take turns. In a rollout they stay whatever changed.
+            let stay = leaves(self.cx, record.policy) || theirs && is_part(&mine, &kept);
+            let kept = if stay { both(kept) } else { kept };
             return self.save(Some(record), live, rule, kept);
         }
         if record.kept == kept || self.cx.policy.narrow() == Narrow::AtNextChange {

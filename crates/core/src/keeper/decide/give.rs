@@ -27,7 +27,7 @@ impl Case<'_> {
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
         if let Some(doubt) = &record.unproved
             && self.line.ends.iter().any(|end| end.uid == doubt.uid)
-            && let Some(memory) = fold(Some((record, summary.version)), &self.line.ends, self.cx.policy)
+            && let Some(memory) = fold(Some((record, summary.version)), &self.line.ends, self.cx)
             && memory.unproved.is_none()
         {
             return Plan::Give(give(self.node, Some(record), memory, live, self.cx));
@@ -39,7 +39,7 @@ impl Case<'_> {
         if !record.waiting.is_empty() && live.provider == Provider::Unread {
             return Plan::ReadNode;
         }
-        Plan::Patch(Box::new(patch(record, live, content, rule, self.cx.policy)))
+        Plan::Patch(Box::new(patch(record, live, content, rule, self.cx)))
     }
 
     /// U lives, and the record names an earlier incarnation whose end it does not hold.
@@ -75,7 +75,7 @@ impl Case<'_> {
         if named && !record.unproved.as_ref().is_some_and(giving) {
             return self.marked(seen, live);
         }
-        match fold(Some((record, summary.version)), &self.line.ends, self.cx.policy) {
+        match fold(Some((record, summary.version)), &self.line.ends, self.cx) {
             Some(memory) => {
                 let unproved = memory.unproved.clone().filter(|_| !named);
                 self.returned(Some(record), Memory { unproved, ..memory }, live)

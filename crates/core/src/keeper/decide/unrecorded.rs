@@ -24,7 +24,7 @@ impl Case<'_> {
                 if self.line.ends.last().is_some_and(|end| end.hand.forget) {
                     return Plan::Rest(Why::Forgotten);
                 }
-                match fold(None, &self.line.ends, self.cx.policy) {
+                match fold(None, &self.line.ends, self.cx) {
                     Some(memory) if !memory.is_empty() => {
                         self.capture(|| Plan::Close(self.close(None, memory)))
                     }
@@ -54,7 +54,7 @@ impl Case<'_> {
             return Plan::Rest(Why::NothingKept);
         }
         let Some(content) = &live.content else { return Plan::ReadNode };
-        let memory = fold(None, &self.line.ends, self.cx.policy).filter(|memory| !memory.is_empty());
+        let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
         let recorded = memory.as_ref().map(Memory::labels);
         let Some(rule) = self.cx.policy.rule_for(&content.labels, recorded.as_deref()) else {
             return Plan::Rest(Why::Unmanaged);

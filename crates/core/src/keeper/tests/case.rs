@@ -23,12 +23,13 @@ pub(super) struct Case {
     pub(super) now: Timestamp,
     pub(super) capture: bool,
     pub(super) restore: bool,
+    pub(super) rollout: bool,
 }
 
 /// Both lists are complete, and there is neither a node nor a record.
 fn case(sight: Sight) -> Case {
     let line = Line { sight, record: RecordSight::None, ..Line::default() };
-    Case { line, policy: DEFAULT.clone(), now: NOW, capture: true, restore: true }
+    Case { line, policy: DEFAULT.clone(), now: NOW, capture: true, restore: true, rollout: false }
 }
 
 /// The node lives.
@@ -122,6 +123,15 @@ impl Case {
         self
     }
 
+    /// Another replica runs under another policy.
+    pub(super) fn rollout(self) -> Self {
+        Self { rollout: true, ..self }
+    }
+
+    pub(super) fn context(&self) -> Context<'_> {
+        Context { rollout: self.rollout, ..context(&self.policy, self.now, self.capture, self.restore) }
+    }
+
     pub(super) fn policy(self, policy: impl Into<Arc<Policy>>) -> Self {
         Self { policy: policy.into(), ..self }
     }
@@ -152,7 +162,7 @@ impl Case {
 
     pub(super) fn plan(self) -> Plan {
         let case = self.judged();
-        let cx = context(&case.policy, case.now, case.capture, case.restore);
+        let cx = case.context();
         decide(NODE, &case.line, &cx)
     }
 
@@ -217,5 +227,13 @@ impl Case {
 }
 
 pub(super) fn context(policy: &Policy, now: Timestamp, capture: bool, restore: bool) -> Context<'_> {
-    Context { policy, now, capture, restore, close_after: CLOSE_AFTER, open_after: OPEN_AFTER }
+    Context {
+        policy,
+        now,
+        capture,
+        restore,
+        close_after: CLOSE_AFTER,
+        open_after: OPEN_AFTER,
+        rollout: false,
+    }
 }

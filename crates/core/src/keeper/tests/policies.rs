@@ -66,6 +66,21 @@ fn under_both(record: Record, narrow: &Policy) -> Record {
 }
 
 #[test]
+fn in_a_rollout_a_change_leaves_what_only_another_policy_keeps() {
+    let narrow = keeping("b");
+    let record = open(U1, 10).label("a", "1").label("b", "1").label("c", "1");
+    let bears = || live(U1, 20).label("a", "2").label("b", "2");
+    let saved = open(U1, 20).label("a", "2").label("b", "2");
+    node(bears())
+        .with(record.clone())
+        .policy(narrow.clone())
+        .rollout()
+        .saves(next(under_both(saved, &narrow).before(&record)));
+    let alone = open(U1, 20).label("b", "2").under(&narrow);
+    node(bears()).with(record.clone()).policy(narrow).saves(next(alone.before(&record)));
+}
+
+#[test]
 fn an_end_is_recorded_with_what_only_another_policy_keeps_as_the_node_bore_it() {
     let narrow = keeping("b");
     let record = open(U1, 10).label("a", "1").label("b", "1").label("c", "1");
@@ -75,12 +90,14 @@ fn an_end_is_recorded_with_what_only_another_policy_keeps_as_the_node_bore_it() 
         .ends([ended.clone()])
         .with(record.clone())
         .policy(narrow.clone())
+        .rollout()
         .closes(next(under_both(closed, &narrow).before(&record)));
     let giving = giving(U2, 20).label("a", "2").label("b", "2");
     node(live(U2, 20))
         .ends([ended])
         .with(record.clone())
         .policy(narrow.clone())
+        .rollout()
         .gives(next(under_both(giving, &narrow).before(&record)));
 }
 
@@ -93,6 +110,7 @@ fn a_newborn_that_dies_is_laid_over_what_only_another_policy_keeps() {
         .ends([end(U2, 25).label("a", "2")])
         .with(record.clone())
         .policy(narrow.clone())
+        .rollout()
         .closes(next(under_both(closed, &narrow).before(&record)));
 }
 
@@ -100,7 +118,7 @@ fn a_newborn_that_dies_is_laid_over_what_only_another_policy_keeps() {
 fn what_only_another_policy_keeps_is_given_and_stays_when_the_record_is_opened() {
     let narrow = keeping("b");
     let record = giving(U2, 20).label("a", "1").label("b", "1");
-    node(live(U2, 25)).with(record.clone()).policy(narrow.clone()).patches(patch(
+    node(live(U2, 25)).with(record.clone()).policy(narrow.clone()).rollout().patches(patch(
         U2,
         25,
         Mark::Given,
@@ -110,12 +128,25 @@ fn what_only_another_policy_keeps_is_given_and_stays_when_the_record_is_opened()
     node(live(U2, 26).label("a", "1").label("b", "1").marked())
         .with(record)
         .policy(narrow.clone())
+        .rollout()
         .saves(next(under_both(opened, &narrow)));
 }
 
 #[test]
 fn what_a_policy_narrows_at_once_is_neither_recorded_nor_given() {
     let narrow = policy("narrow: now\nrules: [{labels: {include: [b]}}]");
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    gone(15)
+        .ends([end(U1, 15).label("a", "1").label("b", "1")])
+        .with(record.clone())
+        .policy(narrow.clone())
+        .rollout()
+        .closes(next(closed(U1, 15).label("b", "1").under(&narrow).before(&record)));
+}
+
+#[test]
+fn once_all_run_under_one_policy_what_it_does_not_keep_is_neither_recorded_nor_given() {
+    let narrow = keeping("b");
     let record = open(U1, 10).label("a", "1").label("b", "1");
     gone(15)
         .ends([end(U1, 15).label("a", "1").label("b", "1")])
@@ -165,9 +196,11 @@ fn policies_that_overlap_do_not_take_turns() {
 }
 
 #[test]
-fn a_policy_digest_alone_is_no_reason_to_write() {
+fn a_policy_digest_alone_is_no_reason_to_write_nor_to_read() {
     let same = policy("rules: [{merge: overwrite}]");
-    node(live(U1, 20).label("a", "1")).with(open(U1, 10).label("a", "1").under(&same)).rests(Why::Agreed);
+    let record = open(U1, 10).label("a", "1").under(&same);
+    node(live(U1, 20).label("a", "1")).with(record.clone()).rests(Why::Agreed);
+    node(live(U1, 20).label("a", "1")).with_summary(&record).judged().settled().rests(Why::Agreed);
 }
 
 #[test]

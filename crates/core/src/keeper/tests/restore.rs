@@ -122,8 +122,8 @@ fn annotations_taints_and_cordon_are_given_when_asked_for_and_beside_what_others
 }
 
 #[test]
-fn a_key_that_a_policy_narrowed_at_once_keeps_no_more_is_not_given() {
-    let narrow = policy("narrow: now\nrules: [{labels: {include: [b]}}]");
+fn a_key_that_a_narrowed_policy_keeps_no_more_is_not_given() {
+    let narrow = policy("rules: [{labels: {include: [b]}}]");
     node(live(U2, 25)).with(giving(U2, 20).label("a", "1").label("b", "1")).policy(narrow).patches(patch(
         U2,
         25,

@@ -168,13 +168,14 @@ prop_compose! {
             records().prop_map(|record| Kin::Closed(Box::new(Record { state: State::Closed, ..record }))),
         ]),
         (awaited, over_cap, agreed) in (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)),
-        (policy, capture, restore) in (0..POLICIES.len(), prop::bool::weighted(0.8), prop::bool::weighted(0.8)),
+        (policy, rollout) in (0..POLICIES.len(), any::<bool>()),
+        (capture, restore) in (prop::bool::weighted(0.8), prop::bool::weighted(0.8)),
     ) -> Case {
         held.sort_by_key(|end| end.version);
         held.dedup_by_key(|end| end.uid);
         let kin = kin.map(Box::new);
         let line = Line { sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None };
-        let mut case = Case { line, policy: POLICIES[policy].clone(), now: NOW, capture, restore };
+        let mut case = Case { line, policy: POLICIES[policy].clone(), now: NOW, capture, restore, rollout };
         case = if settled { case.settled() } else { case.judged() };
         let sequence = case.line.seen().and_then(Seen::summary).map(|summary| summary.sequence);
         case.line.agreed = case.line.live().map(|live| live.digest).zip(sequence).filter(|_| agreed);
@@ -353,7 +354,7 @@ proptest! {
 
     #[test]
     fn every_line_is_decided_and_no_promise_is_broken(case in lines()) {
-        let cx = context(&case.policy, case.now, case.capture, case.restore);
+        let cx = case.context();
         let plan = decide(NODE, &case.line, &cx);
         if let Err(TestCaseError::Fail(reason)) = check(&case.line, &cx, &plan) {
             return Err(TestCaseError::fail(format!("{reason}\n{plan:#?}")));

@@ -44,6 +44,7 @@ impl Fixture {
             restore: true,
             close_after: SignedDuration::ZERO,
             open_after: SignedDuration::ZERO,
+            rollout: false,
         };
         (&mut self.ledger, View { cx, roster: &self.roster, at: self.at })
     }

@@ -59,6 +59,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// Whether every replica says that it has nothing to do.
+    pub(crate) async fn is_idle(&self) -> bool {
+        for replica in &self.replicas {
+            if !replica.is_idle().await {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Other replicas in the place of those that run, with other ways to the API server.
     pub(crate) async fn renew(&mut self) -> anyhow::Result<()> {
         let many = self.replicas.len();

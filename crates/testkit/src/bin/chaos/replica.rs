@@ -120,6 +120,13 @@ impl Replica {
         if self.state == State::Down { Ok(()) } else { self.process.check().await }
     }
 
+    /// Whether it says that it has nothing to do.
+    pub(crate) async fn is_idle(&self) -> bool {
+        let Ok(metrics) = self.process.metrics().await else { return false };
+        let nothing = |name: &str| metrics.get(name).is_some_and(|value| *value == 0.0);
+        nothing("perennial_pending") && nothing("perennial_inflight")
+    }
+
     /// How often it noticed that versions ran backwards; `None` if it does not run.
     pub(crate) async fn histories(&self) -> anyhow::Result<Option<f64>> {
         if self.state != State::Up {

@@ -17,7 +17,7 @@ impl Fixture {
         let config =
             MembersConfig { takeover: TAKEOVER, ..MembersConfig::new("me", &KeeperConfig::new("x", policy)) };
         let roles = &[Role::Capture, Role::Restore][..];
-        let others: Vec<_> = others.iter().map(|name| Live { name, roles }).collect();
+        let others: Vec<_> = others.iter().map(|name| Live { name, roles, policy: None }).collect();
         self.roster = Roster::new(&config, true, &others);
     }
 
