@@ -57,7 +57,7 @@ async fn nothing_is_lost_between(old: &str, new: &str) {
         world.recorded(node, &both("green")).await;
     }
     world.silence().await;
-    // An end that nobody has recorded yet, with a change right before it; and one that is closed first.
+    // A change right before an end that nobody has recorded when the node is back, and others that are closed first.
     for node in &nodes {
         world.label(node, "team", Some("red")).await;
         world.delete(node).await;

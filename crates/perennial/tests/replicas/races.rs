@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::api::DeleteParams;
 use perennial_core::record::record_name;
 use perennial_testkit::proxy::{Fault, Injection, Matcher, Moment, Verb};
 
@@ -121,4 +122,32 @@ async fn what_a_hand_does_while_two_are_about_to_restore_stands() {
         assert_eq!(world.record(node).await.unwrap().kept.labels, left, "{}", record_name(node));
     }
     world.given_once(&nodes, 1);
+}
+
+#[tokio::test]
+async fn a_record_that_a_person_removes_while_two_hold_the_end_of_its_node_is_not_written_again() {
+    let mut world = World::without_keeper("").await;
+    // Both hold ends for long, and neither waits for the other.
+    world.configure(|config| config.close_after = NEVER);
+    let _proxies = world.two_members(|members| members.takeover = Duration::ZERO).await;
+    let nodes = names(2);
+    world.begin_with(&nodes, "blue").await;
+    world.silence().await;
+    for node in &nodes {
+        world.delete(node).await;
+    }
+    world.silence().await;
+    for node in &nodes {
+        world.config_maps().delete(&record_name(node), &DeleteParams::default()).await.unwrap();
+    }
+    world.silence().await;
+    for node in &nodes {
+        world.register(node, &pairs([])).await;
+    }
+    world.silence().await;
+    for node in &nodes {
+        assert_eq!(world.labels(node).await, pairs([]), "{node}");
+        assert!(world.record(node).await.is_none(), "{node}");
+    }
+    world.given_once(&nodes, 0);
 }
