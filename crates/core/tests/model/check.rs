@@ -4,6 +4,8 @@ use stateright::{Checker as _, HasDiscoveries, Model as _};
 
 use super::bounds::Config;
 use super::guards::Guard;
+use super::model::Action;
+use super::state::State;
 
 /// Whether to explore as much as a few minutes allow, instead of as much as every test run can bear.
 pub(crate) fn full() -> bool {
@@ -27,21 +29,25 @@ pub(crate) fn explore(config: Config) {
         checker.unique_state_count(),
         checker.max_depth(),
     );
-    for (property, path) in checker.discoveries() {
+    if let Some((property, path)) = checker.discoveries().into_iter().next() {
         let last = path.last_state().clone();
         let how = last.broken.or_else(|| checker.model().settled(&last));
-        let mut told = String::new();
-        for (state, action) in path.into_vec() {
-            told +=
-                &format!("{state}\n{}\n", action.map_or_else(String::new, |action| format!("  {action:?}")));
-        }
+        let step = |(state, action): (State, Option<Action>)| {
+            format!(
+                "{state}
+{}
+",
+                action.map_or_else(String::new, |action| format!("  {action:?}"))
+            )
+        };
+        let told: String = path.into_vec().into_iter().map(step).collect();
         panic!("{name}: not \"{property}\" ({how:?})\n{told}");
     }
 }
 
 /// Takes a guard out: something must break.
-pub(crate) fn breaks(config: Config, guard: Guard) {
-    let config = Config { without: Some(guard), ..config };
+pub(crate) fn breaks(mut config: Config, guard: Guard) {
+    config.without = Some(guard);
     let checker =
         config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let discoveries = checker.discoveries();

@@ -266,7 +266,7 @@ impl Config {
                 state.budget.crashes -= 1;
                 state.replicas[at] = Replica::down(state.replicas[at].policy);
             }
-            Action::Start(at) => state.start(at, without),
+            Action::Start(at) | Action::BeginAnew(at) => state.start(at, without),
             Action::ListNodes(at) => {
                 state.budget.relists -= 1;
                 state.list_nodes(at, false, without);
@@ -296,7 +296,6 @@ impl Config {
                 state.budget.moves -= 1;
                 state.restore(false);
             }
-            Action::BeginAnew(at) => state.start(at, without),
             Action::Judge(at) => state.judge_history(at),
             Action::Wait => {
                 state.budget.late -= 1;

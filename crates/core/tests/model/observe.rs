@@ -21,12 +21,11 @@ impl State {
         let version = self.replicas[at].nodes + 1;
         let before = self.server.node_at(version - 1);
         self.replicas[at].nodes = version;
-        match self.server.node_at(version) {
-            Some(node) => self.node_applied(at, version, node, without),
-            None => {
-                let node = before.expect("it was there, for it was deleted");
-                self.node_ended(at, node, version, without);
-            }
+        if let Some(node) = self.server.node_at(version) {
+            self.node_applied(at, version, node, without);
+        } else {
+            let node = before.expect("it was there, for it was deleted");
+            self.node_ended(at, node, version, without);
         }
         self.look(at);
     }
@@ -72,13 +71,12 @@ impl State {
         let Some((version, stored)) = next.cloned() else { return };
         let replica = &mut self.replicas[at];
         replica.records = version;
-        match stored {
-            Some(stored) => replica.record_applied(version, &stored),
-            None => {
-                replica.line.record_removed(version);
-                if without == Some(Guard::Collected) && replica.line.live().is_none() {
-                    replica.line.ends.clear();
-                }
+        if let Some(stored) = stored {
+            replica.record_applied(version, &stored);
+        } else {
+            replica.line.record_removed(version);
+            if without == Some(Guard::Collected) && replica.line.live().is_none() {
+                replica.line.ends.clear();
             }
         }
         replica.held = false;
@@ -171,10 +169,12 @@ impl State {
             replica.line.node_absent(head, now);
             return;
         };
+        // What the watch is still going to tell, it tells in order: the ends of the lives before come first.
+        let coming = head > replica.nodes && without != Some(Guard::ReadUnknown);
         let untold = match &replica.line.sight {
             Sight::Live(live) => live.uid != super::state::uid(node.life),
             Sight::Absent { .. } => true,
-            Sight::Unlisted | Sight::Missing => false,
+            Sight::Unlisted | Sight::Missing => coming,
         };
         if untold && without != Some(Guard::ReadAhead) {
             replica.held = true;

@@ -145,6 +145,8 @@ impl Truth {
 #[derive(Clone, Copy, Debug)]
 struct Writer {
     eyes: Eyes,
+    /// He writes over a record of another history.
+    elsewhere: bool,
     /// His policy keeps the first key alone, and the record he writes over did not hold the other.
     ignorant: bool,
 }
@@ -158,7 +160,11 @@ impl Writer {
 impl State {
     fn writer(&self, at: usize, before: Option<&Record>) -> Writer {
         let held = before.is_some_and(|before| kept(&before.kept).0[1] != 0);
-        Writer { eyes: self.replicas[at].eyes(), ignorant: self.replicas[at].policy == NARROW && !held }
+        Writer {
+            eyes: self.replicas[at].eyes(),
+            elsewhere: before.is_some_and(|before| before.version > self.server.node_head()),
+            ignorant: self.replicas[at].policy == NARROW && !held,
+        }
     }
 
     fn breaks(&mut self, how: Broken) {
@@ -263,12 +269,15 @@ impl State {
         let Some(before) = before else { return self.breaks(Broken::Doubted) };
         let doubted = life(before.incarnation.uid);
         let end = self.server.ends().into_iter().find(|end| end.node.life == doubted);
-        if end.is_some_and(|end| end.deleted > self.server.begin) {
+        // A life that is searched for from the beginning of another history is not found in this one.
+        if !writer.elsewhere && end.is_some_and(|end| end.deleted > self.server.begin) {
             self.breaks(Broken::Doubted);
         }
         // The recorded state stands in for the end, and what came after it is laid over it.
         let mut instead = self.truth.clone();
+        let known = self.truth.doubt.as_ref().filter(|(life, _)| eyes.saw & bit(*life) != 0);
         instead.settle_on(kept(&before.kept), end.map_or(0, |end| end.deleted));
+        instead.bases.extend(known.iter().flat_map(|(_, real)| real));
         if !instead.owed(&self.server, upto, eyes).iter().any(|right| writer.agrees(says, *right)) {
             self.breaks(Broken::Lost);
         }
@@ -305,11 +314,15 @@ impl State {
     /// A person removed the record. While the node is away, or is not given its own yet, that forgets it.
     pub(crate) fn judge_removal(&mut self) {
         let head = self.server.node_head();
-        let mut owed = self.truth.owed(&self.server, head, Eyes { saw: u8::MAX, missed: 0 });
-        owed.extend(self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX }));
+        let mut owed = self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX });
         owed.push(BARE);
-        owed.sort_unstable();
-        owed.dedup();
+        // One who hears of an end only now may record it anew, without those that others forgot.
+        for end in self.server.ends() {
+            let after: Vec<Labels> = owed.iter().map(|owed| end.node.labels.over(*owed)).collect();
+            owed.extend(after);
+            owed.sort_unstable();
+            owed.dedup();
+        }
         self.truth.bases = owed;
         self.truth.folded = head;
         self.truth.doubt = None;
