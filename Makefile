@@ -18,7 +18,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test guards lint fmt deny controlplane prerequisites clean
+.PHONY: help demo chaos bench test model guards lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench: prerequisites controlplane ## Measure it under load, beside the API serve
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked
+
+model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
+	MODEL_DEPTH=full cargo test --locked --release -p perennial-core --test model -- --nocapture --test-threads 1
 
 guards: controlplane ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
 	@dev/guards/run $(GUARDS)
