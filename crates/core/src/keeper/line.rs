@@ -344,12 +344,28 @@ impl Line {
         {
             return false;
         }
+        self.pass_on(&seen);
         self.record = RecordSight::Seen(Box::new(seen));
         self.vanished = None;
         // It was one of the oldest as it was, not as it is.
         self.over_cap = false;
         self.forget_ends();
         true
+    }
+
+    /// The record goes on to another version.
+    fn pass_on(&mut self, next: &Seen) {
+        let Some((known, next)) = self.seen().zip(next.summary()) else { return };
+        let (named, foreign) = (known.names(), known.foreign);
+        if known.summary().is_none_or(|known| known.version != next.version) {
+            // There is another place to start looking from.
+            self.lost = None;
+        }
+        // A record goes on to another life only with the end of the one it named: that is accounted for, whatever
+        // came of it since.
+        if named != Some(next.uid) && !foreign && !next.unproved {
+            self.ends.retain(|end| Some(end.uid) != named);
+        }
     }
 
     /// Somebody else removed the record, as of `version`.
