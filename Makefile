@@ -9,7 +9,7 @@ export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((
 DEMO_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fmt deny controlplane prerequisites clean
+.PHONY: help demo test model lint fmt deny controlplane prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ demo: prerequisites controlplane ## Watch the keeper at work on a real API serve
 
 test: lint controlplane ## Check everything: lint, then every test against a real API server
 	cargo test --workspace --locked
+
+model: prerequisites ## Explore the keeper's protocol exhaustively, with larger bounds than `make test` (half an hour, 8 GB)
+	MODEL_DEPTH=full cargo test --locked --release -p perennial-core --test model -- --nocapture --test-threads 1
 
 lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }

@@ -308,11 +308,10 @@ impl State {
         if node.labels.lacks(labels) != labels {
             self.breaks(Broken::Overwritten);
         }
-        if self.replicas[at].epoch != self.epoch {
-            self.truth.confused = true;
-        } else if !self.truth.confused
-            && !self.truth.bases.iter().any(|base| node.labels.lacks(*base) == labels)
-        {
+        self.truth.confused |= self.replicas[at].epoch != self.epoch;
+        let born = self.server.born(node.life).expect("it lives");
+        let right = self.truth.owed(&self.server, born, self.replicas[at].eyes());
+        if !self.truth.confused && !right.iter().any(|right| node.labels.lacks(*right) == labels) {
             self.breaks(Broken::Lost);
         }
         self.truth.given |= bit(node.life);
