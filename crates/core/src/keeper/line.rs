@@ -3,6 +3,8 @@
 //! A line is folded forward by what the watches, reads and writes say, in whatever order they say it: every
 //! fold keeps the newer of two versions, so that an event that comes late, twice or out of order is harmless.
 
+mod records;
+
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
@@ -330,63 +332,6 @@ impl Line {
             self.ends.sort_by_key(|end| end.version);
         }
         self.forget_ends();
-    }
-
-    /// Folds a version of the record. Returns false for one that is not newer than what is known.
-    pub fn record_seen(&mut self, seen: Seen) -> bool {
-        if self.seen().is_some_and(|known| known.version > seen.version) {
-            return false;
-        }
-        // The echo of a write, or of a read, must not replace the content by its summary.
-        if let Some(known) = self.seen().filter(|known| known.version == seen.version)
-            && matches!(seen.body, Body::Summary(_) | Body::Unread { .. })
-            && !matches!(known.body, Body::Unread { .. })
-        {
-            return false;
-        }
-        self.record = RecordSight::Seen(Box::new(seen));
-        self.vanished = None;
-        // It was one of the oldest as it was, not as it is.
-        self.over_cap = false;
-        self.forget_ends();
-        true
-    }
-
-    /// Somebody else removed the record, as of `version`.
-    pub fn record_removed(&mut self, version: Version) {
-        let Some(known) = self.seen() else {
-            self.record = RecordSight::None;
-            return;
-        };
-        if known.version > version {
-            return;
-        }
-        let (named, recorded) = (known.names(), known.summary());
-        self.record = RecordSight::None;
-        self.over_cap = false;
-        if matches!(self.sight, Sight::Live(_)) {
-            return;
-        }
-        // Somebody who removes the record of a node that is away forgets that node. Where there was no more in it
-        // than an end, or nothing, its time may as well have been over, and what happened after it is not in it.
-        let own = |end: &End| Some(end.uid) == named;
-        match recorded {
-            Some(record) if record.state == State::Closed || record.empty => {
-                self.ends.retain(|end| {
-                    end.version > record.version && !(own(end) && record.state == State::Closed)
-                });
-            }
-            None if !self.ends.iter().any(own) => {}
-            Some(_) | None => self.ends.clear(),
-        }
-    }
-
-    /// The record that was seen is collected: its time was over. What happened after it is not forgotten.
-    pub fn record_collected(&mut self) {
-        let held = self.seen().and_then(Seen::summary).map_or(0, |record| record.version);
-        self.record = RecordSight::None;
-        self.over_cap = false;
-        self.ends.retain(|end| end.version > held);
     }
 
     /// Lets go of what is held in full only while the line is pending: node and record agree.

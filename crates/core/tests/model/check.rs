@@ -1,6 +1,6 @@
 //! Explores a world, and tells how large it was.
 
-use stateright::{Checker as _, HasDiscoveries, Model as _};
+use stateright::{Checker, HasDiscoveries, Model as _};
 
 use super::bounds::Config;
 use super::guards::Guard;
@@ -17,49 +17,55 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(2)
 }
 
+fn check(config: Config) -> impl Checker<Config> {
+    config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join()
+}
+
+/// States, and what happened in each.
+type Path = Vec<(State, Option<Action>)>;
+
+/// The shortest path on which something broke, with what it was.
+fn broken(checker: &impl Checker<Config>) -> Option<(String, Path)> {
+    let found = checker.discoveries().into_iter().map(|(property, path)| (property, path.into_vec()));
+    let (property, path) = found.min_by_key(|(_, path)| path.len())?;
+    let (last, _) = path.last()?;
+    let how = last.broken.or_else(|| checker.model().settled(last))?;
+    Some((format!("not \"{property}\" ({how:?}) after {} steps", path.len() - 1), path))
+}
+
+fn tell(path: &[(State, Option<Action>)]) -> String {
+    let step = |(state, action): &(State, Option<Action>)| match action {
+        Some(action) => format!("  {state}\n{action:?}\n"),
+        None => format!("  {state}\n"),
+    };
+    path.iter().map(step).collect()
+}
+
 /// Visits every state; none may break anything.
 pub(crate) fn explore(config: Config) {
     let (name, budget) = (config.name, config.budget);
     let replicas = (config.replicas.len(), config.joiners.len());
-    let checker =
-        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker = check(config);
     println!(
-        "{name}: {} states, {} unique, depth {}; {replicas:?} replicas and joiners, {budget:?}",
+        "{name}: {} states, {} unique, depth {}; {} replicas, {} joiners, {budget:?}",
         checker.state_count(),
         checker.unique_state_count(),
         checker.max_depth(),
+        replicas.0,
+        replicas.1,
     );
-    if let Some((property, path)) = checker.discoveries().into_iter().next() {
-        let last = path.last_state().clone();
-        let how = last.broken.or_else(|| checker.model().settled(&last));
-        let step = |(state, action): (State, Option<Action>)| {
-            format!(
-                "{state}
-{}
-",
-                action.map_or_else(String::new, |action| format!("  {action:?}"))
-            )
-        };
-        let told: String = path.into_vec().into_iter().map(step).collect();
-        panic!("{name}: not \"{property}\" ({how:?})\n{told}");
+    if let Some((how, path)) = broken(&checker) {
+        panic!("{name}: {how}\n{}", tell(&path));
     }
 }
 
 /// Takes a guard out: something must break.
 pub(crate) fn breaks(mut config: Config, guard: Guard) {
     config.without = Some(guard);
-    let checker =
-        config.checker().threads(threads()).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let discoveries = checker.discoveries();
-    let found = discoveries.into_iter().min_by_key(|(_, path)| path.clone().into_actions().len());
-    let Some((property, path)) = found else {
-        panic!("without {guard:?} nothing breaks in {} states", checker.unique_state_count());
+    let checker = check(config);
+    let states = checker.unique_state_count();
+    let Some((how, path)) = broken(&checker) else {
+        panic!("without {guard:?} nothing breaks in {states} states");
     };
-    let how = path.last_state().broken.or_else(|| checker.model().settled(path.last_state()));
-    let actions = path.into_actions();
-    println!(
-        "without {guard:?}: not \"{property}\" ({how:?}) after {} steps, {} states: {actions:?}",
-        actions.len(),
-        checker.unique_state_count(),
-    );
+    println!("without {guard:?}: {how}, {states} unique states\n{}", tell(&path));
 }

@@ -235,7 +235,10 @@ impl State {
             self.breaks(Broken::Untrue);
         }
         let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
-        if !follows && then.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE) {
+        let writer = self.writer(at, None);
+        let owed = self.truth.owed(&self.server, born, eyes);
+        let nothing = owed.iter().any(|owed| writer.agrees(BARE, *owed));
+        if !follows && then.mark == Mark::None && !nothing {
             self.breaks(Broken::Lost);
         }
         if self.truth.removed {
@@ -260,6 +263,10 @@ impl State {
             let given = given.filter(|given| self.truth.bases.contains(given));
             self.truth.settle_on(says, upto);
             self.truth.bases.extend(given);
+            // What one had no say in, another may still add.
+            self.truth
+                .bases
+                .extend(right.iter().filter(|right| writer.ignorant && writer.agrees(says, **right)));
             if let Some((_, real)) = &doubt {
                 self.truth.bases.extend(real.iter().filter(|real| **real != says));
             }
@@ -301,11 +308,10 @@ impl State {
         if node.labels.lacks(labels) != labels {
             self.breaks(Broken::Overwritten);
         }
-        if self.replicas[at].epoch != self.epoch {
-            self.truth.confused = true;
-        } else if !self.truth.confused
-            && !self.truth.bases.iter().any(|base| node.labels.lacks(*base) == labels)
-        {
+        self.truth.confused |= self.replicas[at].epoch != self.epoch;
+        let born = self.server.born(node.life).expect("it lives");
+        let right = self.truth.owed(&self.server, born, self.replicas[at].eyes());
+        if !self.truth.confused && !right.iter().any(|right| node.labels.lacks(*right) == labels) {
             self.breaks(Broken::Lost);
         }
         self.truth.given |= bit(node.life);
@@ -337,6 +343,7 @@ impl State {
         self.truth.settle_on(BARE, end.map_or(record.version, |end| end.deleted));
         // One who hears of that end only now may record it anew.
         self.truth.bases.push(kept(&record.kept));
+        self.truth.named &= !bit(named);
     }
 
     /// Nodes go back to what they were, the record stays: what it says may be owed, and so may what is not in

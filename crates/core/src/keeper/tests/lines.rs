@@ -236,6 +236,34 @@ fn a_record_that_is_found_gone_unread_is_forgotten_only_with_a_life_that_it_name
     }
 }
 
+#[test]
+fn a_record_that_went_on_to_another_life_has_accounted_for_the_one_it_named() {
+    for (record, left) in [
+        (open(U3, 40).label("b", "1"), vec![2]),
+        (giving(U3, 40).label("b", "1"), vec![2]),
+        (giving(U3, 40).label("b", "1").unproved(U1, State::Open), vec![1, 2]),
+        (open(U1, 15).label("a", "2"), vec![1, 2]),
+    ] {
+        let mut line = line();
+        line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
+        line.node_ended(end(U1, 20).label("a", "1"));
+        line.node_ended(end(U2, 30).label("b", "1"));
+        line.record_seen(seen(1001, record.clone()));
+        assert_eq!(uids(&line), left, "{record:?}");
+    }
+}
+
+#[test]
+fn an_end_is_looked_for_again_when_the_record_names_another_version() {
+    let mut line = line();
+    line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
+    line.lost = Some(U1);
+    line.record_seen(seen(1001, open(U1, 10).label("a", "1")));
+    assert_eq!(line.lost, Some(U1));
+    line.record_seen(seen(1002, open(U1, 15).label("a", "2")));
+    assert_eq!(line.lost, None);
+}
+
 // When an end may be forgotten: the record is closed with it or later, or names a later incarnation whose
 // mark was seen.
 
