@@ -3,7 +3,7 @@
 //! Every member ranks all members for every name by rendezvous hashing, from their names alone, so that two that
 //! know the same members agree without a word, and one that joins or leaves moves only its own share. Rank 0 acts
 //! at once, rank r after r × takeover if there is still something to do. Two that disagree do the same work twice,
-//! and the data fences that: nothing here has to be right for nothing to be lost.
+//! and the data fences that. Only what history does not tell is decided by who waits for whom: see [`Turn`].
 
 use std::time::Duration;
 
@@ -64,14 +64,15 @@ impl Ranks {
         self.others.iter().filter(|other| (score(**other, name), **other) > mine).count()
     }
 
-    /// How long this member leaves a name to others, from when there is something to do about it.
+    /// How long this member leaves a name to others, from when there is something to do about it. So many
+    /// `others`, whatever they do, may have seen what it did not.
     #[must_use]
-    pub fn delay(&self, name: &str, turn: Turn, takeover: Duration) -> Duration {
+    pub fn delay(&self, name: &str, turn: Turn, others: usize, takeover: Duration) -> Duration {
         let rank = self.rank(name);
         let places = match turn {
             Turn::Anyone => rank,
-            Turn::Witness => rank + usize::from(self.members() > 1),
-            Turn::Everyone => rank + self.members().max(1),
+            Turn::Witness => rank + usize::from(others > 0),
+            Turn::Everyone => rank + others + 1,
         };
         takeover.saturating_mul(u32::try_from(places).unwrap_or(u32::MAX))
     }
@@ -142,9 +143,9 @@ mod tests {
     #[test]
     fn alone_there_is_nobody_to_wait_for_but_in_doubt() {
         let alone = ranks("a", &["a".to_owned()]);
-        assert_eq!(alone.delay("node", Turn::Anyone, TAKEOVER), Duration::ZERO);
-        assert_eq!(alone.delay("node", Turn::Witness, TAKEOVER), Duration::ZERO);
-        assert_eq!(alone.delay("node", Turn::Everyone, TAKEOVER), TAKEOVER);
+        assert_eq!(alone.delay("node", Turn::Anyone, 0, TAKEOVER), Duration::ZERO);
+        assert_eq!(alone.delay("node", Turn::Witness, 0, TAKEOVER), Duration::ZERO);
+        assert_eq!(alone.delay("node", Turn::Everyone, 0, TAKEOVER), TAKEOVER);
     }
 
     #[test]
@@ -153,8 +154,8 @@ mod tests {
         for me in &members {
             let ranks = ranks(me, &members);
             let last = TAKEOVER * 4;
-            assert!(ranks.delay("node", Turn::Anyone, TAKEOVER) <= last);
-            assert!(ranks.delay("node", Turn::Everyone, TAKEOVER) > last);
+            assert!(ranks.delay("node", Turn::Anyone, 4, TAKEOVER) <= last);
+            assert!(ranks.delay("node", Turn::Everyone, 4, TAKEOVER) > last);
         }
     }
 
@@ -162,7 +163,7 @@ mod tests {
     fn one_without_the_role_comes_last() {
         let members = names(3);
         assert_eq!(ranks("reader", &members).rank("node"), 3);
-        assert_eq!(Ranks::new("reader", []).delay("node", Turn::Anyone, TAKEOVER), Duration::ZERO);
+        assert_eq!(Ranks::new("reader", []).delay("node", Turn::Anyone, 0, TAKEOVER), Duration::ZERO);
     }
 
     #[test]

@@ -46,7 +46,7 @@ use apply::{Apply, Outcome};
 use brake::Brake;
 use check::Checked;
 use events::teller;
-use ledger::{Ledger, Looked, Name, View, ratio, role, urgency};
+use ledger::{Ledger, Looked, Name, View, role};
 use object::{NodeObject, RecordObject};
 use report::Report;
 
@@ -201,7 +201,7 @@ impl Keeper {
     /// Finishes what is under way and records the ends held here, so that nobody has to prove them.
     async fn drain(&mut self) {
         // Whoever leaves waits for nobody.
-        self.roster = Arc::new(Roster::alone(Duration::ZERO));
+        self.roster = Arc::new(self.roster.leaving());
         for name in self.ledger.hurry() {
             self.look(&name);
         }
@@ -335,7 +335,7 @@ impl Keeper {
             let view = Self::view(&self.config, &self.policy, &self.roster);
             let Some((name, plan)) = self.ledger.next(&view) else { break };
             let Some(entry) = self.ledger.entry(&name) else { continue };
-            let rank = self.roster.rank(&name, role(urgency(&plan, &entry.line)));
+            let rank = self.roster.rank(&name, role(&plan, &entry.line, self.config.restore));
             let seen = entry.seen().cloned();
             let apply = Apply {
                 api: self.api.clone(),
@@ -369,6 +369,12 @@ fn every(period: Duration) -> tokio::time::Interval {
     let mut interval = tokio::time::interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
+}
+
+/// The part of a whole; all of it where there is nothing.
+fn ratio(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
 fn count(number: usize) -> i64 {

@@ -5,8 +5,8 @@
 //!      ^                                                                        │ in step: announce
 //!      └────────────── our own Lease: created, renewed, removed on drain <──────┘
 //! ```
-//! Nothing that is lost or late here can lose a label: a roster only says who waits for whom. A replica that
-//! cannot renew its Lease goes on, and is told apart by the others' delay alone.
+//! A roster says who waits for whom, and whether replicas run under two policies; every write is fenced without it.
+//! Where it cannot tell, it errs towards waiting and towards keeping. A replica that cannot renew its Lease goes on.
 
 mod lease;
 mod metrics;
@@ -16,13 +16,14 @@ mod roster;
 use std::sync::Arc;
 use std::time::Duration;
 
+use perennial_core::kept::Digest;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::cluster::{ApiError, Cluster, Event, Target, follow};
 use crate::config::MembersConfig;
@@ -89,6 +90,7 @@ pub fn join(
         cleaning: JoinSet::new(),
         renewed: Instant::now(),
         told: false,
+        told_policy: None,
         listed: false,
         settled: false,
         patience: Instant::now() + NOT_YET,
@@ -128,6 +130,8 @@ struct Members {
     renewed: Instant,
     /// Others take this replica for dead, and a person was told.
     told: bool,
+    /// The policy that the others were last told of.
+    told_policy: Option<Digest>,
     /// Leases were listed.
     listed: bool,
     /// Our own was written, so that whoever announces itself now sees it, or could not be.
@@ -150,6 +154,7 @@ impl Members {
                 Some(event) = self.stream.events.recv() => self.event(event),
                 Ok(()) = announced.changed() => {
                     self.announced = true;
+                    self.renewed = Instant::now();
                     self.patience = Instant::now() + self.config.takeover;
                     renew.reset_immediately();
                 }
@@ -190,7 +195,8 @@ impl Members {
             return;
         }
         let live = self.others.live(Instant::now(), self.config.lease);
-        let roster = Roster::new(&self.config, self.announced, &live);
+        let policies = self.listed.then(|| self.others.policies(Instant::now(), self.config.lease));
+        let roster = Roster::new(&self.config, self.announced, &live, policies);
         self.metrics.live.set(i64::try_from(roster.live()).unwrap_or(i64::MAX));
         self.to.send_if_modified(|before| {
             let changed = **before != roster;
@@ -208,6 +214,7 @@ impl Members {
         }
         let (leases, over) = (self.leases.clone(), self.others.own());
         let policy = self.config.policy.borrow().digest();
+        self.told_policy = Some(policy);
         let patience = self.config.lease / 2;
         self.renewing.spawn(async move {
             tokio::time::timeout(patience, leases.renew(over, policy)).await.unwrap_or(Err(ApiError::Timeout))
@@ -225,6 +232,10 @@ impl Members {
                 self.told = false;
                 self.renewed = Instant::now();
                 self.others.wrote(&lease);
+                // It changed while the old one was being told.
+                if self.told_policy != Some(self.config.policy.borrow().digest()) {
+                    self.renew();
+                }
             }
             Err(error) => {
                 self.metrics.renewals_failed.inc();
@@ -237,6 +248,9 @@ impl Members {
                 if !self.told && self.renewed.elapsed() > self.config.lease {
                     self.told = true;
                     warn!(%error, "cannot renew this replica's Lease: others do its work too; it goes on");
+                    // Whatever is known of it may be wrong.
+                    self.others.lost();
+                    self.stream = Stream::start(&self.cluster, &self.leases);
                 }
             }
         }
@@ -254,16 +268,29 @@ impl Members {
         let roster = self.to.borrow().clone();
         for dead in self.others.long_dead(now, self.config.lease) {
             if roster.rank(&dead.name, Role::Capture) == 0 && self.cleaning.len() < WAITING {
-                info!(lease = dead.name, "removing the Lease of a replica that is gone");
-                let leases = self.leases.clone();
-                self.cleaning.spawn(async move { drop(leases.remove(dead).await) });
+                let (leases, cluster) = (self.leases.clone(), self.cluster.clone());
+                self.cleaning.spawn(async move {
+                    let name = dead.name.clone();
+                    match leases.remove(dead).await {
+                        Ok(()) => info!(lease = name, "removed the Lease of a replica that is gone"),
+                        Err(error @ ApiError::Forbidden(_)) => cluster.metrics().forbidden.tell(&error),
+                        Err(error) => {
+                            debug!(lease = name, %error, "cannot remove the Lease of a replica that is gone");
+                        }
+                    }
+                });
             }
         }
     }
 
     /// Removes this replica's own Lease, so that others need not wait for it to run out.
     async fn release(&mut self) {
-        self.renewing.shutdown().await;
+        let deadline = Instant::now() + RELEASE;
+        while let Ok(Some(done)) = tokio::time::timeout_at(deadline, self.renewing.join_next()).await {
+            if let Ok(Ok(lease)) = done {
+                self.others.wrote(&lease);
+            }
+        }
         let Some(own) = self.others.own().filter(|_| self.announced) else { return };
         if !matches!(tokio::time::timeout(RELEASE, self.leases.remove(own)).await, Ok(Ok(()))) {
             info!("this replica's Lease could not be removed: others wait until it runs out");

@@ -233,7 +233,7 @@ impl Case<'_> {
         let Some(rule) = self.cx.policy.rule_for(&content.labels, None) else {
             return Plan::Rest(Why::Unmanaged);
         };
-        match self.save(Some(record), live, rule, rule.keep(content)) {
+        match self.save(Some(record), live, rule, self.keep(record, rule, content)) {
             Plan::Save(write) => Plan::Save(Write { notice, ..write }),
             other => other,
         }

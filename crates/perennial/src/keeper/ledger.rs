@@ -15,11 +15,12 @@ use std::time::Duration;
 use perennial_core::keeper::{Context, Plan, RecordSight, Seen, Sight, Why, decide};
 use perennial_core::kept::Digest;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::members::{Role, Roster};
-use entry::{PutOff, Standing};
+use entry::{PutOff, Standing, urgency};
 
-pub(crate) use entry::{Entry, Urgency, ratio, role, urgency};
+pub(crate) use entry::{Entry, Urgency, role};
 
 /// A node's name, shared by the ledger, its queues and the work under way.
 pub(crate) type Name = Arc<str>;
@@ -284,6 +285,13 @@ impl Ledger {
             }
         }
         due
+    }
+
+    /// History does not tell the end of this incarnation. Everybody who may have seen it has its turn from now on.
+    pub(crate) fn end_lost(&mut self, name: &Name, uid: Uuid) {
+        let entry = self.entry_mut(name);
+        entry.line.lost = Some(uid);
+        entry.pending = None;
     }
 
     /// The lines about which there is something to do.

@@ -102,7 +102,7 @@ impl Keeper {
             }
             Outcome::Lost(uid) => {
                 self.metrics.proof("lost");
-                self.ledger.entry_mut(name).line.lost = Some(uid);
+                self.ledger.end_lost(name, uid);
             }
             Outcome::Wrote(object, write, transition) => {
                 self.report.wrote(name, &write, transition);

@@ -39,8 +39,6 @@ struct LeaseSpec {
     holder_identity: Option<String>,
     #[serde(default)]
     lease_duration_seconds: Option<i64>,
-    #[serde(default)]
-    lease_transitions: Option<i64>,
 }
 
 impl Followed for LeaseObject {
@@ -57,9 +55,8 @@ impl LeaseObject {
 
     /// Which Lease this is, at which version.
     pub(crate) fn key(&self) -> LeaseKey {
-        let transitions = self.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0);
         let Meta { name, uid, resource_version, .. } = &self.metadata;
-        LeaseKey { name: name.clone(), uid: *uid, version: *resource_version, transitions }
+        LeaseKey { name: name.clone(), uid: *uid, version: *resource_version }
     }
 
     /// The process that wrote it.
@@ -95,7 +92,6 @@ pub(crate) struct LeaseKey {
     pub(crate) name: String,
     pub(crate) uid: Uuid,
     pub(crate) version: Version,
-    transitions: i64,
 }
 
 /// The Leases of one namespace, and our own among them.
@@ -159,7 +155,6 @@ impl Leases {
                 "holderIdentity": self.holder,
                 // Whole seconds are all that a Lease can say.
                 "leaseDurationSeconds": self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0),
-                "leaseTransitions": over.as_ref().map_or(0, |over| over.transitions),
                 "acquireTime": micro_time(self.since),
                 "renewTime": micro_time(Timestamp::now()),
             },

@@ -3,7 +3,7 @@
 //! A member is alive for as long as its Lease changed within the time that the Lease itself states. Wall clocks
 //! are never compared: what counts is when this process saw a version that it had not seen before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use perennial_core::kept::Digest;
@@ -46,6 +46,10 @@ struct Lease {
 impl Lease {
     fn dies(&self, default: Duration) -> Instant {
         self.changed + self.duration.unwrap_or(default)
+    }
+
+    fn is_long_dead(&self, now: Instant, default: Duration) -> bool {
+        self.changed + self.duration.unwrap_or(default) * LONG <= now
     }
 }
 
@@ -137,6 +141,13 @@ impl Others {
         alive.map(|lease| Live { name: &lease.member, roles: &lease.roles, policy: lease.policy }).collect()
     }
 
+    /// The policies that others run under. One whose Lease ran out may well be at work: it counts until it is
+    /// long dead, or gone.
+    pub(crate) fn policies(&self, now: Instant, default: Duration) -> BTreeSet<Digest> {
+        let there = self.leases.values().filter(|lease| !lease.is_long_dead(now, default));
+        there.filter_map(|lease| lease.policy).collect()
+    }
+
     /// When the next of them dies, unless it renews; far away where nobody is left to die.
     pub(crate) fn next_death(&self, default: Duration) -> Instant {
         let now = Instant::now();
@@ -146,8 +157,8 @@ impl Others {
 
     /// Leases whose members are long dead.
     pub(crate) fn long_dead(&self, now: Instant, default: Duration) -> Vec<LeaseKey> {
-        let long = |lease: &&Lease| lease.changed + lease.duration.unwrap_or(default) * LONG <= now;
-        self.leases.values().filter(long).map(|lease| lease.key.clone()).collect()
+        let long = self.leases.values().filter(|lease| lease.is_long_dead(now, default));
+        long.map(|lease| lease.key.clone()).collect()
     }
 }
 
@@ -256,6 +267,20 @@ mod tests {
             others.seen(&serde_json::from_value(object).unwrap(), start);
             assert_eq!(others.live(start, DEFAULT)[0].policy, policy, "{told}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_policy_of_one_whose_lease_ran_out_counts_until_it_is_long_dead() {
+        let (mut others, start) = (Others::new("perennial-member.me"), Instant::now());
+        let digest = Digest::of(b"policy");
+        let mut object = json!({
+            "metadata": { "name": "perennial-member.a", "uid": uuid::Uuid::nil(), "resourceVersion": "1" },
+        });
+        object["metadata"]["annotations"] = json!({ "perennial.dev/policy": digest.to_string() });
+        others.seen(&serde_json::from_value(object).unwrap(), start);
+        assert!(others.live(start + after(15), DEFAULT).is_empty());
+        assert_eq!(others.policies(start + after(149), DEFAULT), BTreeSet::from([digest]));
+        assert!(others.policies(start + after(150), DEFAULT).is_empty());
     }
 
     #[tokio::test]

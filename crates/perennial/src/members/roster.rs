@@ -42,38 +42,66 @@ pub struct Roster {
     takeover: Duration,
     /// Members that are alive, this replica among them.
     live: usize,
-    /// The policies that the others run under.
-    policies: BTreeSet<Digest>,
+    /// Those among them that are others, whatever they do.
+    others: usize,
+    /// The policies that others run under; `None` where nobody can tell.
+    policies: Option<BTreeSet<Digest>>,
     /// Whether anybody looked. Until then others may be there, and they go first.
     known: bool,
+    /// This replica is about to leave: it waits for nobody, but where it is in doubt.
+    leaving: bool,
 }
 
 impl Roster {
     /// Nobody else.
     pub(crate) fn alone(takeover: Duration) -> Self {
         let alone = || Ranks::new("", [""]);
-        Self { capture: alone(), restore: alone(), takeover, live: 1, policies: BTreeSet::new(), known: true }
+        Self {
+            capture: alone(),
+            restore: alone(),
+            takeover,
+            live: 1,
+            others: 0,
+            policies: Some(BTreeSet::new()),
+            known: true,
+            leaving: false,
+        }
     }
 
     /// Nobody has looked yet.
     pub(crate) fn unknown(takeover: Duration) -> Self {
-        Self { known: false, ..Self::alone(takeover) }
+        Self { known: false, policies: None, ..Self::alone(takeover) }
     }
 
-    /// The members that are alive; this replica is one of them once it is `announced`.
-    pub(crate) fn new(config: &MembersConfig, announced: bool, others: &[Live<'_>]) -> Self {
-        let me = config.name.as_str();
+    /// The same for a replica that is about to leave.
+    pub(crate) fn leaving(&self) -> Self {
+        Self { leaving: true, ..self.clone() }
+    }
+
+    /// The members that are alive; this replica is one of them once it is `announced`. Ranks are taken among those
+    /// that keep the same: another policy may see nothing to do where this one does.
+    pub(crate) fn new(
+        config: &MembersConfig,
+        announced: bool,
+        others: &[Live<'_>],
+        policies: Option<BTreeSet<Digest>>,
+    ) -> Self {
+        let (me, own) = (config.name.as_str(), config.policy.borrow().digest());
+        let alike = |other: &&Live<'_>| other.policy.is_none_or(|policy| policy == own);
         let among = |role: Role| {
             let mine = (announced && config.roles.contains(&role)).then_some(me);
-            Ranks::new(me, others.iter().filter(|o| o.roles.contains(&role)).map(|o| o.name).chain(mine))
+            let theirs = others.iter().filter(alike).filter(|other| other.roles.contains(&role));
+            Ranks::new(me, theirs.map(|other| other.name).chain(mine))
         };
         Self {
             capture: among(Role::Capture),
             restore: among(Role::Restore),
             takeover: config.takeover,
             live: others.len() + usize::from(announced),
-            policies: others.iter().filter_map(|other| other.policy).collect(),
+            others: others.len(),
+            policies,
             known: true,
+            leaving: false,
         }
     }
 
@@ -89,9 +117,9 @@ impl Roster {
         self.live
     }
 
-    /// Whether another replica runs under another policy than this one.
+    /// Whether another replica runs under another policy than this one, as far as anybody can tell.
     pub(crate) fn is_rollout(&self, policy: Digest) -> bool {
-        self.policies.iter().any(|other| *other != policy)
+        self.policies.as_ref().is_none_or(|policies| policies.iter().any(|other| *other != policy))
     }
 
     /// This replica's place in line for a name.
@@ -101,7 +129,10 @@ impl Roster {
 
     /// How long this replica leaves a name to others, from when there is something to do about it.
     pub(crate) fn delay(&self, name: &str, role: Role, turn: Turn) -> Duration {
-        let delay = self.ranks(role).delay(name, turn, self.takeover);
+        if self.leaving && turn != Turn::Everyone {
+            return Duration::ZERO;
+        }
+        let delay = self.ranks(role).delay(name, turn, self.others, self.takeover);
         if self.known { delay } else { delay + self.takeover }
     }
 }

@@ -8,9 +8,9 @@ use crate::keeper::line::{Live, Provider, Seen};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why, Write};
 use crate::keeper::write::{give, patch_waiting, save, still};
-use crate::kept::{Digest, Kept, Pairs};
+use crate::kept::{Content, Digest, Kept, Pairs};
 use crate::policy::{Narrow, Rule};
-use crate::record::{State, Summary, Waiting};
+use crate::record::{Record, State, Summary, Waiting};
 
 impl Case<'_> {
     /// open(U), U lives: the node is the authority.
@@ -66,8 +66,7 @@ impl Case<'_> {
         let theirs = record.policy != self.cx.policy.digest();
         let both = |kept: Kept| beside(kept, &record.kept, rule, content, self.cx.policy);
         if !same_state {
-            let kept = if leaves(self.cx, record.policy) { both(kept) } else { kept };
-            return self.save(Some(record), live, rule, kept);
+            return self.save(Some(record), live, rule, self.keep(record, rule, content));
         }
         // Another policy may have chosen it: compare only what this one keeps.
         let mine = project(&record.kept, rule);
@@ -85,6 +84,15 @@ impl Case<'_> {
             Plan::Save(write) => Plan::Save(Write { braked: true, ..write }),
             other => other,
         }
+    }
+
+    /// What is kept of a node whose record is written over, and beside it what only another policy keeps.
+    pub(super) fn keep(&self, record: &Record, rule: &Rule, content: &Content) -> Kept {
+        let kept = rule.keep(content);
+        if leaves(self.cx, record.policy) {
+            return beside(kept, &record.kept, rule, content, self.cx.policy);
+        }
+        kept
     }
 
     pub(super) fn at_rest(&self, summary: &Summary, live: &Live) -> Plan {
@@ -119,7 +127,7 @@ impl Case<'_> {
         let missing = same.iter().any(|(key, waiting)| !landed(key, waiting));
         same.retain(|key, waiting| landed(key, waiting));
         if (!same.is_empty() || !other.is_empty()) && self.cx.capture {
-            let mut write = save(self.node, Some(record), live, rule.keep(content), self.cx);
+            let mut write = save(self.node, Some(record), live, self.keep(record, rule, content), self.cx);
             write.record.waiting.retain(|key, _| !other.contains_key(key) && !same.contains_key(key));
             write.notice = (!other.is_empty()).then_some(Notice::PrivilegedDropped);
             return Plan::Save(write);

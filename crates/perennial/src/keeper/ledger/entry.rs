@@ -1,6 +1,7 @@
 //! One line of the ledger, and what this replica is doing about it.
 
 use perennial_core::keeper::{Body, Line, Plan, Seen, Why};
+use perennial_core::ranks::Turn;
 use perennial_core::record::{State, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -89,7 +90,12 @@ impl Entry {
             _ => view.at,
         };
         self.pending = Some((since, over));
-        since + view.roster.delay(name, role(urgency(plan, &self.line)), plan.turn())
+        // In doubt what counts is the time in which others could act: not that in which nobody could.
+        let since = match (plan.turn(), self.not_before) {
+            (Turn::Everyone, Some(off)) => since.max(off.until),
+            _ => since,
+        };
+        since + view.roster.delay(name, role(plan, &self.line, view.cx.restore), plan.turn())
     }
 
     /// What the plan's writes are conditioned on.
@@ -105,17 +111,15 @@ impl Entry {
     }
 }
 
-/// The part of a whole; all of it where there is nothing.
-pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
-}
-
-/// Among whom ranks are taken.
-pub(crate) fn role(urgency: Urgency) -> Role {
-    match urgency {
-        Urgency::Restore => Role::Restore,
-        Urgency::End | Urgency::Save | Urgency::Later => Role::Capture,
+/// Among whom ranks are taken: those who may do what is planned, or what it leads to.
+pub(crate) fn role(plan: &Plan, line: &Line, restores: bool) -> Role {
+    match plan {
+        Plan::Give(_) | Plan::Patch(_) => Role::Restore,
+        Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
+        Plan::Rest(_) | Plan::Wait { .. } | Plan::ReadRecord | Plan::ReadNode | Plan::Prove { .. } => {
+            let restore = restores && urgency(plan, line) == Urgency::Restore;
+            if restore { Role::Restore } else { Role::Capture }
+        }
     }
 }
 

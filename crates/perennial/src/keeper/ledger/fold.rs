@@ -68,9 +68,11 @@ impl Ledger {
     ) -> bool {
         let fingerprint = node.fingerprint(policy);
         let entry = self.entry_mut(name);
+        let (uid, version) = (node.metadata.uid, node.metadata.resource_version);
+        // An answer that is older than what the watch told since is no news: it is passed over below.
         let untold = match &entry.line.sight {
-            Sight::Live(live) => live.uid != node.metadata.uid,
-            Sight::Absent { .. } => true,
+            Sight::Live(live) => live.uid != uid && version > live.version,
+            Sight::Absent { at, .. } => version > *at,
             Sight::Unlisted | Sight::Missing => false,
         };
         if untold {

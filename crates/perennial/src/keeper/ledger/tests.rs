@@ -181,6 +181,22 @@ fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
 }
 
 #[test]
+fn a_read_that_is_older_than_what_the_watch_told_holds_nothing_up() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 20);
+    let policy = fleet.policy.clone();
+    // The answer was on its way while the watch told of the end, and of the next life.
+    fleet.delete("a", 1, 30, Some("blue"));
+    assert!(fleet.ledger.node_read(&name, object("a", 1, 11, Some("blue")), "x", &policy, NOW));
+    assert!(matches!(fleet.ledger.entry("a").unwrap().line.sight, Sight::Absent { at: 30, .. }));
+    fleet.apply("a", 2, 31, None);
+    assert!(fleet.ledger.node_read(&name, object("a", 1, 11, Some("blue")), "x", &policy, NOW));
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.live().unwrap().uid, Uuid::from_u128(2));
+}
+
+#[test]
 fn a_record_that_a_list_lacks_has_to_be_read_before_it_counts_as_gone() {
     let mut fleet = Fixture::synced();
     fleet.apply("a", 1, 10, Some("blue"));

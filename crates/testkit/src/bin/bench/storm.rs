@@ -60,16 +60,22 @@ async fn beside(
     storm: impl Future<Output = anyhow::Result<Duration>>,
 ) -> anyhow::Result<(Duration, Times)> {
     let mut storm = std::pin::pin!(storm);
-    let mut times = Vec::new();
-    for number in 0.. {
-        let single = cluster.restore_one(nodes + number % BYSTANDERS);
-        tokio::select! {
-            biased;
-            took = &mut storm => return Ok((took.context("the storm")?, Times::new(times))),
-            time = single => times.push(time?),
+    let (mut times, mut over) = (Vec::new(), None);
+    let mut bystanders = (nodes..nodes + BYSTANDERS).cycle();
+    loop {
+        let mut single = std::pin::pin!(cluster.restore_one(bystanders.next().unwrap_or(nodes)));
+        // One that has begun is seen through, also when the storm ends before it.
+        let time = loop {
+            tokio::select! {
+                took = &mut storm, if over.is_none() => over = Some(took.context("the storm")?),
+                time = &mut single => break time?,
+            }
+        };
+        times.push(time);
+        if let Some(took) = over {
+            return Ok((took, Times::new(times)));
         }
     }
-    unreachable!("numbers do not end")
 }
 
 fn tell(what: &str, during: &Times, quiet: &Times) {

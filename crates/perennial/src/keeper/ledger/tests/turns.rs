@@ -18,7 +18,7 @@ impl Fixture {
             MembersConfig { takeover: TAKEOVER, ..MembersConfig::new("me", &KeeperConfig::new("x", policy)) };
         let roles = &[Role::Capture, Role::Restore][..];
         let others: Vec<_> = others.iter().map(|name| Live { name, roles, policy: None }).collect();
-        self.roster = Roster::new(&config, true, &others);
+        self.roster = Roster::new(&config, true, &others, Some(BTreeSet::new()));
     }
 
     /// A name for which this replica has that place in line.
