@@ -87,6 +87,51 @@ async fn while_a_policy_is_changed_for_another_nothing_that_either_keeps_is_lost
 }
 
 #[tokio::test]
+async fn a_replica_that_leaves_in_a_rollout_takes_nothing_along_that_only_another_keeps() {
+    let mut world = World::without_keeper("").await;
+    // Nobody closes before somebody leaves.
+    world.configure(|config| config.close_after = NEVER);
+    let _policies = two_policies(&mut world, TEAMS, BOTH).await;
+    let labels = pairs([("team", "blue"), ("zone", "z1")]);
+    let nodes = names(1);
+    for node in &nodes {
+        world.register(node, &labels).await;
+        world.recorded(node, &labels).await;
+        world.delete(node).await;
+    }
+    eventually(SOON, "the one that leaves has seen both ends", || async {
+        Ok((world.metric_of("a", "nodes") == 0.0).then_some(()))
+    })
+    .await
+    .unwrap();
+    world.stop_member("a").await;
+    for node in &nodes {
+        world.closed(node, &labels).await;
+    }
+}
+
+#[tokio::test]
+async fn what_only_one_policy_keeps_does_not_wait_for_a_replica_of_the_other() {
+    let mut world = World::without_keeper("").await;
+    for (name, policy) in [("a", TEAMS), ("b", BOTH)] {
+        let policy = watch::channel(Arc::new(Policy::parse(policy).unwrap())).1;
+        let patient = |config: &mut perennial::KeeperConfig, members: &mut perennial::MembersConfig| {
+            config.policy = policy;
+            crate::members::patient(members);
+        };
+        world.start_member_with(name, patient).await;
+    }
+    for name in MEMBERS {
+        world.sees(name, 2).await;
+    }
+    let node = &first_for("a", &MEMBERS, 1)[0];
+    world.register(node, &pairs([("team", "blue")])).await;
+    world.recorded(node, &pairs([("team", "blue")])).await;
+    world.label(node, "zone", Some("z1")).await;
+    world.recorded(node, &pairs([("team", "blue"), ("zone", "z1")])).await;
+}
+
+#[tokio::test]
 async fn two_installations_keep_and_restore_the_same_nodes_without_a_fight() {
     let mut world = World::without_keeper("").await;
     let other = format!("{}-2", world.namespace());
