@@ -6,7 +6,7 @@
 //!
 //! | node | record | plan |
 //! | --- | --- | --- |
-//! | seen at a version not greater than the record's (within one uid: older) | any | [`Plan::Rest`]: this replica lags |
+//! | seen at a version not greater than the record's (within one uid: older, unless it is closed) | any | [`Plan::Rest`]: this replica lags |
 //! | live U | none, no ends held | [`Plan::Save`] open(U); nothing kept: `Rest` |
 //! | live U | open(U), same kept | `Rest` |
 //! | live U | open(U), other kept | `Save`: the node is the authority while it lives |
@@ -22,9 +22,10 @@
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
-//! | absent; somebody else removed the record | none | ends are dropped, `Rest` |
+//! | absent; somebody else removed the record | none | ends are dropped, `Rest`; those after a closed or empty one are held |
 //! | any | of a newer schema | `Rest`: never written, never given |
 //! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
+//! | any | of another policy | what this one has no say in stays, as the node bears it, and is given, unless `narrow: now` |
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
 mod beside;

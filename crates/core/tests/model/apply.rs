@@ -117,7 +117,8 @@ impl State {
         let before = self.server.record().map(|(_, stored)| stored.record.clone());
         self.judge_write(at, before.as_deref(), &write);
         let version = self.server.record_head() + 1;
-        let uid = self.server.record().map_or(u8::try_from(version).expect("few"), |(_, stored)| stored.uid);
+        self.server.made += u8::from(self.server.record().is_none());
+        let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);
         self.server.records.push((version, Some(Stored { uid, record: Arc::new(*write.record) })));
         match reply {
             Reply::Heard => self.read_record(at),

@@ -68,7 +68,7 @@ impl Model for Config {
         let kinds = kinds.chain(self.joiners.iter().map(|policy| (*policy, false)));
         let replicas: Vec<Replica> = kinds.clone().map(|(policy, _)| Replica::down(policy)).collect();
         let mut state = State {
-            server: Server { nodes: Vec::new(), begin: 0, records: Vec::new() },
+            server: Server { nodes: Vec::new(), begin: 0, made: 0, records: Vec::new() },
             replicas,
             lives: 0,
             epoch: 0,
@@ -402,7 +402,8 @@ impl State {
         }
         let version = self.server.record_head() + 1;
         let present = server.records.last().cloned();
-        self.server = server;
+        let made = self.server.made;
+        self.server = Server { made, ..server };
         if self.server.record_head() + 1 != version {
             self.server.records = present.into_iter().map(|(_, stored)| (version, stored)).collect();
         }

@@ -134,6 +134,8 @@ pub(crate) struct Server {
     pub(crate) nodes: Vec<Option<Node>>,
     /// History before this version is compacted.
     pub(crate) begin: Version,
+    /// How many records were made.
+    pub(crate) made: u8,
     /// The record's history, as far as somebody has yet to hear of it, and its present.
     pub(crate) records: Vec<(Version, Option<Stored>)>,
 }

@@ -27,15 +27,16 @@ impl Line {
 
     /// The record goes on to another version.
     fn pass_on(&mut self, next: &Seen) {
+        let same = self.seen().is_some_and(|known| known.uid == next.uid && !known.foreign);
         let Some((known, next)) = self.seen().zip(next.summary()) else { return };
-        let (named, foreign) = (known.names(), known.foreign);
+        let named = known.names();
         if known.summary().is_none_or(|known| known.version != next.version) {
             // There is another place to start looking from.
             self.lost = None;
         }
         // A record goes on to another life only with the end of the one it named: that is accounted for, whatever
-        // came of it since.
-        if named != Some(next.uid) && !foreign && !next.unproved {
+        // came of it since. One that was made anew does not.
+        if named != Some(next.uid) && same && !next.unproved {
             self.ends.retain(|end| Some(end.uid) != named);
         }
     }

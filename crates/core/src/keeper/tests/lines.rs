@@ -254,6 +254,15 @@ fn a_record_that_went_on_to_another_life_has_accounted_for_the_one_it_named() {
 }
 
 #[test]
+fn a_record_that_was_made_anew_has_not_accounted_for_the_life_that_the_one_before_named() {
+    let mut line = line();
+    line.record_seen(seen(1000, open(U1, 10)));
+    line.node_ended(end(U1, 20).label("a", "1"));
+    line.record_seen(Seen { uid: U3, ..seen(1002, open(U2, 30).label("b", "1")) });
+    assert_eq!(uids(&line), [1]);
+}
+
+#[test]
 fn an_end_is_looked_for_again_when_the_record_names_another_version() {
     let mut line = line();
     line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
