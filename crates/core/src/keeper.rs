@@ -25,7 +25,7 @@
 //! | absent; somebody else removed the record | none | ends are dropped, `Rest`; those after a closed or empty one are held |
 //! | any | of a newer schema | `Rest`: never written, never given |
 //! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
-//! | any | of another policy | what this one has no say in stays, as the node bears it, and is given, unless `narrow: now` |
+//! | any | of another policy, in a rollout | what this one has no say in stays, as the node bears it, and is given, unless `narrow: now` |
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
 mod beside;
