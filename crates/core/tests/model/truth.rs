@@ -241,6 +241,11 @@ impl State {
         if !follows && then.mark == Mark::None && !nothing {
             self.breaks(Broken::Lost);
         }
+        // He accounts for the lives before as far as he has a say; what no record ever held of them another may add.
+        if !follows && before.is_some() && writer.ignorant {
+            self.truth.settle_on(BARE, born);
+            self.truth.bases.extend(owed.iter().filter(|owed| writer.agrees(BARE, **owed)));
+        }
         if self.truth.removed {
             self.truth.bases = self.truth.owed(&self.server, born, eyes);
             self.truth.folded = born;
