@@ -243,14 +243,16 @@ impl Members {
                 match &error {
                     ApiError::NotFound => self.others.lost(),
                     ApiError::Forbidden(_) => self.cluster.metrics().forbidden.tell(&error),
+                    // What is known of it is wrong, and the watch does not put it right.
+                    ApiError::Conflict(_) if self.renewed.elapsed() > self.config.lease => {
+                        self.others.lost();
+                        self.stream = Stream::start(&self.cluster, &self.leases);
+                    }
                     _ => {}
                 }
                 if !self.told && self.renewed.elapsed() > self.config.lease {
                     self.told = true;
                     warn!(%error, "cannot renew this replica's Lease: others do its work too; it goes on");
-                    // Whatever is known of it may be wrong.
-                    self.others.lost();
-                    self.stream = Stream::start(&self.cluster, &self.leases);
                 }
             }
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use perennial_core::keeper::{Context, Plan, RecordSight, Seen, Sight, Why, decide};
 use perennial_core::kept::Digest;
+use perennial_core::record::Version;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -49,6 +50,8 @@ pub(crate) struct Ledger {
     record_list: u32,
     nodes_listed: bool,
     records_listed: bool,
+    /// How far the watch of nodes has told.
+    told: Version,
     standings: [usize; 4],
     /// How many nodes are there, and for how many of them this replica comes first.
     nodes: usize,

@@ -29,10 +29,11 @@ impl Ledger {
     ) -> Option<Name> {
         let name = self.name(&node.metadata.name);
         let list = self.node_list;
+        let version = node.metadata.resource_version;
+        self.told = self.told.max(version);
         let entry = self.entry_mut(&name);
         entry.node_list = list;
         let fingerprint = node.fingerprint(policy);
-        let version = node.metadata.resource_version;
         let waiting = entry.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
         if let Sight::Live(live) = &mut entry.line.sight
             && entry.fingerprint == Some(fingerprint)
@@ -67,13 +68,14 @@ impl Ledger {
         now: Timestamp,
     ) -> bool {
         let fingerprint = node.fingerprint(policy);
+        let told = self.told;
         let entry = self.entry_mut(name);
         let (uid, version) = (node.metadata.uid, node.metadata.resource_version);
         // An answer that is older than what the watch told since is no news: it is passed over below.
         let untold = match &entry.line.sight {
             Sight::Live(live) => live.uid != uid && version > live.version,
             Sight::Absent { at, .. } => version > *at,
-            Sight::Unlisted | Sight::Missing => false,
+            Sight::Unlisted | Sight::Missing => version > told,
         };
         if untold {
             return false;
@@ -95,6 +97,7 @@ impl Ledger {
     ) -> Name {
         let name = self.name(&node.metadata.name);
         let deleted = node.metadata.resource_version;
+        self.told = self.told.max(deleted);
         let end = node.into_end(deleted, installation, policy, now);
         let entry = self.entry_mut(&name);
         entry.line.node_ended(end);
@@ -105,9 +108,14 @@ impl Ledger {
     /// The list of nodes is complete. What it did not have is missing, which alone counts for nothing.
     pub(crate) fn nodes_listed(&mut self, version: Version) {
         self.nodes_listed = true;
+        self.told = self.told.max(version);
         let list = self.node_list;
-        for entry in self.entries.values_mut().filter(|entry| entry.node_list != list) {
-            entry.line.node_missing(version);
+        for entry in self.entries.values_mut() {
+            // What was to be told since may be in the list, or never come.
+            entry.held = false;
+            if entry.node_list != list {
+                entry.line.node_missing(version);
+            }
         }
     }
 

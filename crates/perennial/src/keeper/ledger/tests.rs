@@ -174,9 +174,10 @@ fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
     let (_, plan) = fleet.next().unwrap();
     assert!(matches!(plan, Plan::ReadRecord), "{plan:?}");
     assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 2, "both ends are held");
-    // What a list lacks is taken from a direct read: nobody else will tell.
+    // What a list lacks is taken from a direct read, unless the watch has yet to tell of it.
     fleet.ledger.nodes_listing();
     fleet.ledger.nodes_listed(100);
+    assert!(!fleet.ledger.node_read(&name, object("a", 4, 101, None), "x", &policy, NOW));
     assert!(fleet.ledger.node_read(&name, object("a", 4, 50, None), "x", &policy, NOW));
 }
 
@@ -194,6 +195,19 @@ fn a_read_that_is_older_than_what_the_watch_told_holds_nothing_up() {
     fleet.apply("a", 2, 31, None);
     assert!(fleet.ledger.node_read(&name, object("a", 1, 11, Some("blue")), "x", &policy, NOW));
     assert_eq!(fleet.ledger.entry("a").unwrap().line.live().unwrap().uid, Uuid::from_u128(2));
+}
+
+#[test]
+fn a_list_lets_go_of_what_waited_for_the_watch() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let name: Name = "a".into();
+    fleet.ledger.hold(&name);
+    fleet.ledger.nodes_listing();
+    fleet.apply("a", 1, 10, Some("blue"));
+    fleet.ledger.nodes_listed(100);
+    fleet.look(&name);
+    assert!(fleet.next().is_some());
 }
 
 #[test]
