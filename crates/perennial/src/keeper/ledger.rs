@@ -133,7 +133,8 @@ impl Ledger {
                     entry.line.settle();
                 }
                 match (&entry.line.sight, why) {
-                    (_, Why::NotSynced) => Standing::Nothing,
+                    // Whoever lags has nothing to do: the watch has yet to tell.
+                    (_, Why::NotSynced | Why::Lagging) => Standing::Nothing,
                     (Sight::Live(_), _) if settled => Standing::Current,
                     (_, Why::Away) => Standing::Away,
                     (Sight::Live(_), _) => Standing::Pending,
