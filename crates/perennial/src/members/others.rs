@@ -71,7 +71,8 @@ impl Others {
         self.list += 1;
     }
 
-    /// A list is complete: what it lacked is gone. At worst that costs work done twice.
+    /// A list is complete: what it lacked is gone. A member that is missed by mistake does not know it, and at worst
+    /// its work is done twice, until its next renewal tells of it and of its policy again.
     pub(crate) fn listed(&mut self) {
         let list = self.list;
         self.leases.retain(|_, lease| lease.list == list);
