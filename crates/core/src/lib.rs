@@ -5,6 +5,7 @@
 
 pub mod keeper;
 pub mod kept;
+pub mod lister;
 pub mod policy;
 pub mod ranks;
 pub mod record;
