@@ -3,6 +3,7 @@
 
 mod backoff;
 mod error;
+mod events;
 mod metrics;
 mod object;
 mod stream;
@@ -23,8 +24,9 @@ pub use metrics::Metrics;
 
 pub(crate) use backoff::backoff;
 pub(crate) use error::ApiError;
+pub(crate) use events::{About, Teller, Told, teller};
 pub(crate) use object::{List, Meta};
-pub(crate) use stream::{Event, Followed, Target, follow};
+pub(crate) use stream::{Chosen, Event, Followed, Target, follow};
 
 /// How long one ordinary call may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -82,20 +84,44 @@ impl Cluster {
     }
 
     /// The version that a consistent list of one object bears: where history stands now.
-    pub(crate) async fn head(&self, resource: &Resource) -> Result<Version, ApiError> {
-        let list: List<serde::de::IgnoredAny> =
-            self.call(resource.list_metadata(&ListParams::default().limit(1))).await?;
+    pub(crate) async fn head(&self, resource: &Resource, chosen: &Chosen) -> Result<Version, ApiError> {
+        let (label_selector, field_selector) = chosen.selectors();
+        let params = ListParams { label_selector, field_selector, ..ListParams::default().limit(1) };
+        let list: List<serde::de::IgnoredAny> = self.call(resource.list_metadata(&params)).await?;
         Ok(list.metadata.resource_version)
     }
 
     /// One page of a consistent list.
     async fn page<T: DeserializeOwned>(
         &self,
-        resource: &Resource,
-        whole: bool,
+        target: &Target,
         next: Option<String>,
     ) -> Result<List<T>, ApiError> {
-        let params = ListParams { limit: Some(PAGE), continue_token: next, ..ListParams::default() };
-        self.call(if whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+        let Target { what: _, resource, chosen, whole } = target;
+        let (label_selector, field_selector) = chosen.selectors();
+        let params = ListParams {
+            limit: Some(PAGE),
+            continue_token: next,
+            label_selector,
+            field_selector,
+            ..ListParams::default()
+        };
+        self.call(if *whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+    }
+
+    /// A whole consistent list, page by page: what there is, as of which version.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        target: &Target,
+    ) -> Result<(Vec<T>, Version), ApiError> {
+        let (mut items, mut next) = (Vec::new(), None);
+        loop {
+            let page = self.page::<T>(target, next).await?;
+            items.extend(page.items);
+            next = page.metadata.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return Ok((items, page.metadata.resource_version));
+            }
+        }
     }
 }

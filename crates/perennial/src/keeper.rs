@@ -13,7 +13,6 @@ mod api;
 mod apply;
 mod brake;
 mod check;
-mod events;
 mod ledger;
 mod metrics;
 mod object;
@@ -38,14 +37,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use crate::admin::ReadyHandle;
-use crate::cluster::{Cluster, Event, Target, follow};
+use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
 use crate::config::KeeperConfig;
 use crate::members::{Membership, Roster};
 use api::Api;
 use apply::{Apply, Outcome};
 use brake::Brake;
 use check::Checked;
-use events::teller;
 use ledger::{Ledger, Looked, Name, View, role};
 use object::{NodeObject, RecordObject};
 use report::Report;
@@ -77,7 +75,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let api = Api::new(cluster, &config.namespace, &config.installation);
-    let (teller, post) = teller(api.clone(), metrics.clone(), config.dry_run);
+    let (teller, post) = teller(api.cluster().clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
     let report = Report { metrics: metrics.clone(), teller };
     let policy = config.policy.borrow().clone();
@@ -119,9 +117,15 @@ impl Streams {
     fn start(api: &Api, policy: &Policy) -> Self {
         let (to_nodes, nodes) = channel(WAITING);
         let (to_records, records) = channel(WAITING);
-        let target = Target { what: "nodes", resource: api.nodes().clone(), whole: policy.needs_spec() };
+        let target = Target {
+            what: "nodes",
+            resource: api.nodes().clone(),
+            chosen: Chosen::All,
+            whole: policy.needs_spec(),
+        };
         let following_nodes = tokio::spawn(follow(api.cluster().clone(), target, to_nodes));
-        let target = Target { what: "records", resource: api.records().clone(), whole: false };
+        let target =
+            Target { what: "records", resource: api.records().clone(), chosen: Chosen::All, whole: false };
         let following_records = tokio::spawn(follow(api.cluster().clone(), target, to_records));
         let following = [following_nodes, following_records].map(AbortOnDropHandle::new);
         Self { nodes, records, _following: following }

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use crate::cluster::{ApiError, Cluster, Event, Target, follow};
+use crate::cluster::{ApiError, Chosen, Cluster, Event, Target, follow};
 use crate::config::MembersConfig;
 use lease::{LeaseObject, Leases};
 use others::Others;
@@ -108,7 +108,8 @@ struct Stream {
 impl Stream {
     fn start(cluster: &Cluster, leases: &Leases) -> Self {
         let (to, events) = channel(WAITING);
-        let target = Target { what: "leases", resource: leases.resource().clone(), whole: true };
+        let target =
+            Target { what: "leases", resource: leases.resource().clone(), chosen: Chosen::All, whole: true };
         let following = AbortOnDropHandle::new(tokio::spawn(follow(cluster.clone(), target, to)));
         Self { events, _following: following }
     }

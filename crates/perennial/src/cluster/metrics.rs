@@ -17,6 +17,7 @@ use crate::metrics::Kind;
 pub struct Metrics {
     errors: Family<Kind, Counter>,
     pub(crate) relists: Counter,
+    pub(crate) events_dropped: Counter,
     pub(crate) requests: Histogram,
     pub(crate) forbidden: Forbidden,
 }
@@ -28,12 +29,15 @@ impl Metrics {
         let metrics = Self {
             errors: Family::default(),
             relists: Counter::default(),
+            events_dropped: Counter::default(),
             requests: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
             forbidden: Forbidden::default(),
         };
         registry.register("errors", "Failed calls to the API server, by kind", metrics.errors.clone());
         let help = "Lists that were needed because the watch's history was gone";
         registry.register("relists", help, metrics.relists.clone());
+        let help = "Kubernetes Events dropped rather than delaying the work";
+        registry.register("events_dropped", help, metrics.events_dropped.clone());
         let help = "Seconds that calls to the API server took";
         registry.register("request_seconds", help, metrics.requests.clone());
         metrics

@@ -11,9 +11,13 @@ use uuid::Uuid;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Meta {
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) namespace: Option<String>,
     pub(crate) uid: Uuid,
     #[serde(deserialize_with = "version")]
     pub(crate) resource_version: Version,
+    #[serde(default)]
+    pub(crate) generation: Option<i64>,
     #[serde(default)]
     pub(crate) creation_timestamp: Option<Timestamp>,
     #[serde(default)]

@@ -49,8 +49,33 @@ pub(crate) struct Target {
     pub(crate) what: &'static str,
     /// Where it is.
     pub(crate) resource: Resource,
+    /// Which of them.
+    pub(crate) chosen: Chosen,
     /// Whole objects, or their metadata alone.
     pub(crate) whole: bool,
+}
+
+/// Which objects of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// Every one.
+    #[default]
+    All,
+    /// The one of this name.
+    Named(String),
+    /// Those with this label.
+    Labelled(&'static str, String),
+}
+
+impl Chosen {
+    /// The selector of labels, and that of fields.
+    pub(crate) fn selectors(&self) -> (Option<String>, Option<String>) {
+        match self {
+            Self::All => (None, None),
+            Self::Named(name) => (None, Some(format!("metadata.name={name}"))),
+            Self::Labelled(key, value) => (Some(format!("{key}={value}")), None),
+        }
+    }
 }
 
 /// Objects that can be followed.
@@ -144,7 +169,7 @@ impl<T: Followed> Stream<T> {
         let Some(seen) = self.at else { return false };
         let mut surprised = false;
         loop {
-            match self.cluster.head(&self.target.resource).await {
+            match self.cluster.head(&self.target.resource, &self.target.chosen).await {
                 // One wrong answer must not throw away what nobody else may have seen.
                 Ok(head) if head < seen && !surprised => surprised = true,
                 Ok(head) if head < seen => {
@@ -167,14 +192,14 @@ impl<T: Followed> Stream<T> {
 
     async fn list_streamed(&mut self) -> Result<(), Broken> {
         self.begin_list().await?;
-        self.read(WatchParams { send_initial_events: true, ..WatchParams::default() }, "").await
+        self.read(true, "").await
     }
 
     async fn list_in_pages(&mut self) -> Result<(), Broken> {
         self.begin_list().await?;
         let mut next = None;
         loop {
-            let page = self.cluster.page::<T>(&self.target.resource, self.target.whole, next).await?;
+            let page = self.cluster.page::<T>(&self.target, next).await?;
             for object in page.items {
                 self.tell(Event::Applied(object)).await?;
             }
@@ -197,10 +222,13 @@ impl<T: Followed> Stream<T> {
     }
 
     async fn watch(&mut self, from: Version) -> Result<(), Broken> {
-        self.read(WatchParams::default(), &from.to_string()).await
+        self.read(false, &from.to_string()).await
     }
 
-    async fn read(&mut self, params: WatchParams, version: &str) -> Result<(), Broken> {
+    async fn read(&mut self, send_initial_events: bool, version: &str) -> Result<(), Broken> {
+        let (label_selector, field_selector) = self.target.chosen.selectors();
+        let params =
+            WatchParams { send_initial_events, label_selector, field_selector, ..WatchParams::default() };
         let resource = &self.target.resource;
         let request = if self.target.whole {
             resource.watch(&params, version)

@@ -211,15 +211,6 @@ impl Api {
         };
         self.cluster.call(self.records.list(&params)).await
     }
-
-    /// Posts an Event about a Node.
-    pub(crate) async fn post_event(&self, event: &Value) -> Result<(), ApiError> {
-        let events = Resource::new("/api/v1/namespaces/default/events");
-        let bytes = event.to_string().into_bytes();
-        let _: serde::de::IgnoredAny =
-            self.cluster.call(events.create(&PostParams::default(), bytes)).await?;
-        Ok(())
-    }
 }
 
 fn by_name(name: &str) -> ListParams {

@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::api::Api;
 use super::object::RecordObject;
-use crate::cluster::{List, backoff};
+use crate::cluster::{Chosen, List, backoff};
 
 /// What was read.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Checked {
 pub(crate) async fn head(api: Api, seen: Version) -> Checked {
     let (mut failures, mut surprised) = (0, false);
     loop {
-        match api.cluster().head(api.nodes()).await {
+        match api.cluster().head(api.nodes(), &Chosen::All).await {
             Ok(head) if head < seen && !surprised => surprised = true,
             Ok(head) => return Checked::Head(head),
             Err(error) => {

@@ -30,7 +30,6 @@ pub struct Metrics {
     pub(crate) churn: Counter,
     pub(crate) refused: Counter,
     pub(crate) histories: Counter,
-    pub(crate) events_dropped: Counter,
     pub(crate) restore_seconds: Histogram,
 }
 
@@ -58,7 +57,6 @@ impl Metrics {
             churn: Counter::default(),
             refused: Counter::default(),
             histories: Counter::default(),
-            events_dropped: Counter::default(),
             restore_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 16)),
         };
         metrics.name(registry);
@@ -101,11 +99,6 @@ impl Metrics {
             ),
             ("records_refused", "Records that would not fit into a ConfigMap", &self.refused),
             ("histories", "Times that versions ran backwards", &self.histories),
-            (
-                "events_dropped",
-                "Kubernetes Events dropped rather than delaying restores",
-                &self.events_dropped,
-            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());

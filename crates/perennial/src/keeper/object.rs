@@ -49,6 +49,8 @@ impl NodeObject {
         let mut hasher = DefaultHasher::new();
         let Meta {
             name: _,
+            namespace: _,
+            generation: _,
             uid,
             resource_version: _,
             creation_timestamp: _,

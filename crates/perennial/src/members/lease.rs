@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::request::Request as Resource;
-use perennial_core::kept::Digest;
+use perennial_core::kept::{Digest, Pairs};
 use perennial_core::record::Version;
 use serde::Deserialize;
 use serde_json::json;
@@ -102,6 +102,8 @@ pub(crate) struct Leases {
     name: String,
     holder: String,
     roles: String,
+    /// Nodes are kept here, so that others have to know under which policy.
+    keeps: bool,
     duration: Duration,
     since: Timestamp,
 }
@@ -118,6 +120,7 @@ impl Leases {
             name: format!("{PREFIX}{}", config.name),
             holder: format!("{}_{:016x}", config.name, rand::random::<u64>()),
             roles: roles.join(","),
+            keeps: config.roles.iter().any(|role| *role != Role::List),
             duration: config.lease,
             since: Timestamp::now(),
         }
@@ -143,13 +146,15 @@ impl Leases {
         over: Option<LeaseKey>,
         policy: Digest,
     ) -> Result<LeaseObject, ApiError> {
+        let mut annotations = Pairs::from([(ROLES.to_owned(), self.roles.clone())]);
+        annotations.extend(self.keeps.then(|| (POLICY.to_owned(), policy.to_string())));
         let mut body = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
                 "name": self.name,
                 "labels": { "app.kubernetes.io/managed-by": "perennial" },
-                "annotations": { ROLES: self.roles, POLICY: policy.to_string() },
+                "annotations": annotations,
             },
             "spec": {
                 "holderIdentity": self.holder,

@@ -16,6 +16,8 @@ pub enum Role {
     Capture,
     /// Gives nodes their own back.
     Restore,
+    /// Publishes listings.
+    List,
 }
 
 impl Role {
@@ -25,12 +27,13 @@ impl Role {
         match self {
             Self::Capture => "capture",
             Self::Restore => "restore",
+            Self::List => "list",
         }
     }
 
     /// Reads back what [`Role::as_str`] gave.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::Capture, Self::Restore].into_iter().find(|role| role.as_str() == text.trim())
+        [Self::Capture, Self::Restore, Self::List].into_iter().find(|role| role.as_str() == text.trim())
     }
 }
 
@@ -39,6 +42,7 @@ impl Role {
 pub struct Roster {
     capture: Ranks,
     restore: Ranks,
+    list: Ranks,
     takeover: Duration,
     /// Members that are alive, this replica among them.
     live: usize,
@@ -59,6 +63,7 @@ impl Roster {
         Self {
             capture: alone(),
             restore: alone(),
+            list: alone(),
             takeover,
             live: 1,
             others: 0,
@@ -78,8 +83,8 @@ impl Roster {
         Self { leaving: true, ..self.clone() }
     }
 
-    /// The members that are alive; this replica is one of them once it is `announced`. Ranks are taken among those
-    /// that keep the same: another policy may see nothing to do where this one does.
+    /// The members that are alive; this replica is one of them once it is `announced`. Ranks of keepers are taken
+    /// among those that keep the same: another policy may see nothing to do where this one does.
     pub(crate) fn new(
         config: &MembersConfig,
         announced: bool,
@@ -90,12 +95,14 @@ impl Roster {
         let alike = |other: &&Live<'_>| other.policy.is_none_or(|policy| policy == own);
         let among = |role: Role| {
             let mine = (announced && config.roles.contains(&role)).then_some(me);
-            let theirs = others.iter().filter(alike).filter(|other| other.roles.contains(&role));
+            let theirs = others.iter().filter(|other| role == Role::List || alike(other));
+            let theirs = theirs.filter(|other| other.roles.contains(&role));
             Ranks::new(me, theirs.map(|other| other.name).chain(mine))
         };
         Self {
             capture: among(Role::Capture),
             restore: among(Role::Restore),
+            list: among(Role::List),
             takeover: config.takeover,
             live: others.len() + usize::from(announced),
             others: others.len(),
@@ -109,6 +116,7 @@ impl Roster {
         match role {
             Role::Capture => &self.capture,
             Role::Restore => &self.restore,
+            Role::List => &self.list,
         }
     }
 
