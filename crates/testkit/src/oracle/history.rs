@@ -68,8 +68,13 @@ pub struct Sighting {
 /// What the driver knows and history does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// From here on replicas may miss things: one is killed, frozen, or cut off.
-    Disturbed,
+    /// Whoever may write now saw every life end, but for some that ended up to these versions.
+    Missed {
+        /// What ended up to this version may have been missed by one of them.
+        by_one: u64,
+        /// What ended up to this version may have been missed by all of them, or was seen by none who is able to act.
+        by_all: u64,
+    },
     /// All replicas are in step, and nothing is being done to them.
     Calm,
     /// etcd has forgotten, or a replica was told so, what lies before this version.

@@ -91,7 +91,10 @@ impl Judge {
 
     fn told(&mut self, version: u64, told: &Told) {
         match told {
-            Told::Disturbed => self.leniency.disturbed = true,
+            Told::Missed { by_one, by_all } => {
+                self.leniency.missed_by_one = *by_one;
+                self.leniency.missed_by_all = *by_all;
+            }
             Told::Calm => self.calm(),
             Told::Compacted(at) => {
                 self.everybody.add(version, format!("driver: history before {at} is gone"));

@@ -20,10 +20,19 @@ use super::{
 /// What may be missed without anybody being at fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leniency {
-    /// Replicas may have missed things since all was calm.
-    pub(super) disturbed: bool,
+    /// One of those who may write may have missed what ended up to this version.
+    pub(super) missed_by_one: u64,
+    /// Nobody who is able to act saw what ended up to this version.
+    pub(super) missed_by_all: u64,
     /// Ends at this version or before cannot be proved any more.
     pub(super) compacted: u64,
+}
+
+impl Leniency {
+    /// Whether nobody can tell any more what ended at this version.
+    pub(super) fn has_lost(self, died: u64) -> bool {
+        died <= self.compacted && died <= self.missed_by_all
+    }
 }
 
 /// One life.
@@ -66,9 +75,8 @@ impl Life {
     fn ended(&self, leniency: Leniency) -> Ended<'_> {
         let died = self.died.unwrap_or(u64::MAX);
         let excused = match &self.recorded {
-            _ if !leniency.disturbed => None,
-            None => Some(Excuse::Unnamed),
-            Some(recorded) => (died <= leniency.compacted).then_some(Excuse::Unproved(recorded)),
+            None => (died <= leniency.missed_by_one).then_some(Excuse::Unnamed),
+            Some(recorded) => leniency.has_lost(died).then_some(Excuse::Unproved(recorded)),
         };
         Ended { kept: self.kept(), marked: self.marked.is_some(), excused }
     }

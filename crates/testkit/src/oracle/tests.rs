@@ -1,5 +1,6 @@
 //! Hand-made histories: good ones that must pass, and one for each way to break a promise.
 
 mod breaches;
+mod excuses;
 mod lives;
 mod script;

@@ -15,12 +15,11 @@ impl Cluster {
     /// Makes all of it happen, one after the other.
     pub(crate) async fn break_things(&mut self, faults: &[Fault]) -> anyhow::Result<()> {
         for fault in faults {
-            // Told before it happens: what is missed from here on may be excused.
-            self.oracle.tell(Told::Disturbed);
             self.note(format!("{fault:?}"));
+            self.foresee(fault);
             self.break_thing(fault).await.with_context(|| format!("{fault:?}"))?;
         }
-        Ok(())
+        self.listen().await
     }
 
     async fn break_thing(&mut self, fault: &Fault) -> anyhow::Result<()> {
@@ -113,6 +112,7 @@ impl Cluster {
     pub(crate) async fn heal(&mut self, replicas: usize) -> anyhow::Result<()> {
         self.note("all is healed".to_owned());
         self.snapshot = None;
+        self.foresee_start_of_all();
         while self.replicas.len() > replicas {
             if let Some(mut replica) = self.replicas.pop() {
                 replica.heal().await?;
@@ -123,6 +123,7 @@ impl Cluster {
         for replica in &mut self.replicas {
             replica.heal().await?;
         }
-        self.ready().await
+        self.ready().await?;
+        self.listen().await
     }
 }

@@ -8,7 +8,7 @@ use perennial_testkit::{
     proxy::{Injection, Proxy},
 };
 
-use crate::{plan::Wire, wire::Line};
+use crate::{ears::Ears, plan::Wire, wire::Line};
 
 /// How often a replica looks at everything again. Short, so that silence is soon proved.
 const RESYNC: &str = "--resync=1s";
@@ -36,6 +36,7 @@ pub(crate) struct Replica {
     process: KeeperProcess,
     line: Line,
     state: State,
+    pub(crate) ears: Ears,
 }
 
 impl Replica {
@@ -58,11 +59,21 @@ impl Replica {
         let builder = if number.is_multiple_of(2) { builder.arg(name) } else { builder };
         let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
         let process = builder.spawn().await.context("starting a replica")?;
-        Ok(Self { process, line, state: State::Up })
+        Ok(Self { process, line, state: State::Up, ears: Ears::starting() })
     }
 
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
         self.process.ready(READY).await
+    }
+
+    /// Whether it is in step now.
+    pub(crate) async fn is_ready(&self) -> bool {
+        self.process.get("/readyz").await.is_ok()
+    }
+
+    /// Whether it does not run.
+    pub(crate) fn is_down(&self) -> bool {
+        self.state == State::Down
     }
 
     pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {

@@ -107,7 +107,7 @@ async fn beat(hands: &Hands, plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Waits until every node and its record agree, and nobody writes any more. `None` if a promise is broken.
-async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<Instant>> {
+async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Option<Instant>> {
     let mut rest = (0, Instant::now());
     let mut agreed = None;
     let rests = AT_REST + TAKEOVER * u32::try_from(cluster.replicas.len())?;
@@ -142,8 +142,8 @@ async fn settle(cluster: &Cluster, patience: Duration) -> anyhow::Result<Option<
             return Ok(None);
         }
     }
-    cluster.oracle.fence().await?;
-    cluster.oracle.tell(Told::Calm);
+    let version = cluster.oracle.fence().await?;
+    cluster.calm(version);
     Ok(agreed)
 }
 
@@ -175,7 +175,12 @@ async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Resu
 }
 
 /// The next round knows nothing of this one. Records stay: these names never come back.
-async fn clean_up(cluster: &Cluster, hands: &Hands, nodes: usize, patience: Duration) -> anyhow::Result<()> {
+async fn clean_up(
+    cluster: &mut Cluster,
+    hands: &Hands,
+    nodes: usize,
+    patience: Duration,
+) -> anyhow::Result<()> {
     hands.delete_all(nodes).await?;
     if settle(cluster, patience).await?.is_some() {
         cluster.oracle.forget();

@@ -175,11 +175,10 @@ impl Judge {
         let strictly = strict.is_none_or(|owed| owed.contains(&record.kept.labels));
         let doubted = record.unproved.as_ref().map(|doubt| doubt.uid);
         let died = |uid: &Uuid| name.lives.get(uid).and_then(|life| life.died);
-        let compacted = self.leniency.compacted;
-        let excused =
-            doubted.is_none_or(|uid| self.leniency.disturbed && died(&uid).is_some_and(|at| at <= compacted));
+        let leniency = self.leniency;
+        let excused = doubted.is_none_or(|uid| died(&uid).is_some_and(|at| leniency.has_lost(at)));
         if !excused {
-            let what = "its end is called unproved, but history has it".to_owned();
+            let what = "its end is called unproved, but history has it, or somebody saw it".to_owned();
             self.breach(Breach::Lost, node, version, what);
         }
         let content = &record.kept.labels;

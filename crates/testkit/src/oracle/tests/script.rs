@@ -48,6 +48,11 @@ impl Script {
         self
     }
 
+    /// Nobody may have seen what ends from here on.
+    pub(super) fn nobody_watches(&mut self) -> &mut Self {
+        self.tell(Told::Missed { by_one: u64::MAX, by_all: u64::MAX })
+    }
+
     /// The version of the last step.
     pub(super) fn now(&self) -> u64 {
         self.version

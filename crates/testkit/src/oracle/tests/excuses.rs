@@ -1,0 +1,47 @@
+//! What is excused, and no more than that.
+
+use super::script::Script;
+use crate::oracle::{Breach, Told};
+
+/// A life that no record named ended between two others, and is not in what is given.
+fn forgotten(script: &mut Script) -> u64 {
+    script.born(1, "a=1").open(1, "a=1").gone().born(2, "b=2").gone();
+    script.now()
+}
+
+#[test]
+fn a_life_that_everybody_saw_counts_though_something_went_wrong() {
+    let mut script = Script::new();
+    let died = forgotten(&mut script);
+    // One did not listen before, and one does not now; but none of them may write.
+    script.tell(Told::Missed { by_one: died - 1, by_all: 0 }).born(3, "").giving(3, "a=1");
+    script.breaks(Breach::Lost, "instead of {a=1, b=2}");
+    let mut script = Script::new();
+    let died = forgotten(&mut script);
+    script.tell(Told::Missed { by_one: died, by_all: 0 }).born(3, "").giving(3, "a=1").is_clean();
+}
+
+#[test]
+fn a_life_that_was_missed_once_counts_when_only_those_are_left_who_saw_it() {
+    let mut script = Script::new();
+    script.nobody_watches();
+    forgotten(&mut script);
+    script.tell(Told::Missed { by_one: 0, by_all: 0 }).born(3, "").giving(3, "a=1");
+    script.breaks(Breach::Lost, "instead of {a=1, b=2}");
+}
+
+#[test]
+fn an_end_that_somebody_saw_is_not_in_doubt_though_history_is_gone() {
+    let lives = |by_all| {
+        let mut script = Script::new();
+        script.born(1, "a=1").open(1, "a=1");
+        let saved = script.now() - 1;
+        script.label("a=2").gone();
+        let gone = script.now();
+        script.tell(Told::Compacted(gone)).tell(Told::Missed { by_one: u64::MAX, by_all });
+        script.closed_unproved(1, saved, "a=1");
+        script
+    };
+    lives(u64::MAX).is_clean();
+    lives(10).breaks(Breach::Lost, "or somebody saw it");
+}
