@@ -49,12 +49,15 @@ pub(super) struct Life {
     pub(super) recorded: Option<Pairs>,
     /// Everything that records said is being given to it.
     pub(super) givings: Vec<Pairs>,
+    /// A record said that its end is in doubt.
+    pub(super) doubted: bool,
 }
 
 impl Life {
     pub(super) fn new(born: u64, now: Sighting, kept: Pairs) -> Self {
         let states = BTreeMap::from([(born, Arc::new(kept))]);
-        Self { born, died: None, states, now, marked: None, recorded: None, givings: Vec::new() }
+        let givings = Vec::new();
+        Self { born, died: None, states, now, marked: None, recorded: None, givings, doubted: false }
     }
 
     /// What is kept of it now, or was at the last.
@@ -76,7 +79,8 @@ impl Life {
         let died = self.died.unwrap_or(u64::MAX);
         let excused = match &self.recorded {
             None => (died <= leniency.missed_by_one).then_some(Excuse::Unnamed),
-            Some(recorded) => leniency.has_lost(died).then_some(Excuse::Unproved(recorded)),
+            // A doubt has to be told: an old word that passes for the last one is a wrong one.
+            Some(recorded) => (self.doubted && leniency.has_lost(died)).then_some(Excuse::Unproved(recorded)),
         };
         Ended { kept: self.kept(), marked: self.marked.is_some(), excused }
     }

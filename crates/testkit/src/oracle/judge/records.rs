@@ -44,6 +44,11 @@ impl Judge {
 
     fn written(&mut self, version: u64, node: &str, record: &Record) {
         let uid = record.incarnation.uid;
+        if let Some(doubt) = &record.unproved
+            && let Some(life) = self.names.get_mut(node).and_then(|name| name.lives.get_mut(&doubt.uid))
+        {
+            life.doubted = true;
+        }
         if !self.confused {
             self.follows(version, node, record);
             self.shrinks(version, node, record);

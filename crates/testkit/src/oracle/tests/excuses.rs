@@ -1,5 +1,8 @@
 //! What is excused, and no more than that.
 
+use perennial_core::record::{State, Unproved};
+use uuid::Uuid;
+
 use super::script::Script;
 use crate::oracle::{Breach, Told};
 
@@ -44,4 +47,22 @@ fn an_end_that_somebody_saw_is_not_in_doubt_though_history_is_gone() {
     };
     lives(u64::MAX).is_clean();
     lives(10).breaks(Breach::Lost, "or somebody saw it");
+}
+
+#[test]
+fn an_old_word_that_is_not_called_unproved_is_a_wrong_one() {
+    let lives = || {
+        let mut script = Script::new();
+        script.born(1, "a=1").open(1, "a=1");
+        script.nobody_watches().label("a=2").gone();
+        let gone = script.now();
+        script.tell(Told::Compacted(gone)).born(2, "");
+        script
+    };
+    lives().giving(2, "a=1").breaks(Breach::Lost, "{a=1} instead of {a=2}");
+    let mut script = lives();
+    let doubt = Unproved { uid: Uuid::from_u128(1), from: State::Open };
+    script.written(State::Giving, 2, script.now(), "a=1", |record| record.unproved = Some(doubt)).is_clean();
+    // It was told once: that is enough.
+    script.gone().closed(2, "a=1").is_clean();
 }
