@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use perennial_testkit::{
     eventually,
     oracle::{Judge, Tally, Told},
@@ -17,7 +17,7 @@ use crate::{
     args::Args,
     cluster::Cluster,
     hands::Hands,
-    plan::{Deed, Fault, Plan, Theme, draw},
+    plan::{Deed, Fault, Plan, Theme, Tick, draw},
     replica::{Replica, TAKEOVER},
 };
 
@@ -28,11 +28,28 @@ const AT_REST: Duration = Duration::from_millis(1_500);
 /// A kubelet says that it is alive, every so often.
 const BEAT: Duration = Duration::from_millis(50);
 
+/// What was done in a round.
+#[derive(Default)]
+pub(crate) struct Done {
+    /// What people and kubelets did.
+    pub(crate) deeds: usize,
+    /// What went wrong, by kind.
+    pub(crate) faults: BTreeMap<String, usize>,
+}
+
+impl Done {
+    fn add(&mut self, tick: &Tick) {
+        self.deeds += tick.deeds.len();
+        for fault in &tick.faults {
+            *self.faults.entry(fault.kind()).or_default() += 1;
+        }
+    }
+}
+
 /// What was done in a round, and what came of it.
 pub(crate) struct Report {
     pub(crate) theme: Theme,
-    pub(crate) deeds: usize,
-    pub(crate) faults: BTreeMap<String, usize>,
+    pub(crate) done: Done,
     pub(crate) tally: Tally,
     pub(crate) settled: Duration,
 }
@@ -47,8 +64,9 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
 
     let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
     hands.all(&first).await?;
+    let mut done = Done::default();
     if settle(cluster, patience).await?.is_some() {
-        storm(cluster, &plan, &hands, replicas).await?;
+        storm(cluster, &plan, &hands, replicas, &mut done).await?;
     }
     let began = Instant::now();
     let settled = settle(cluster, patience).await?.map_or(began.elapsed(), |at| at.duration_since(began));
@@ -64,12 +82,7 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
     }
 
     let after = cluster.oracle.look(Judge::tally);
-    let mut faults = BTreeMap::new();
-    for fault in plan.ticks.iter().flat_map(|tick| &tick.faults) {
-        *faults.entry(fault.kind()).or_default() += 1;
-    }
-    let deeds = plan.ticks.iter().map(|tick| tick.deeds.len()).sum();
-    Ok(Report { theme: plan.theme, deeds, faults, tally: since(after, before), settled })
+    Ok(Report { theme: plan.theme, done, tally: since(after, before), settled })
 }
 
 fn broken(judge: &Judge) -> bool {
@@ -77,7 +90,13 @@ fn broken(judge: &Judge) -> bool {
 }
 
 /// Everything that is planned, while kubelets go on saying that they are alive.
-async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, replicas: usize) -> anyhow::Result<()> {
+async fn storm(
+    cluster: &mut Cluster,
+    plan: &Plan,
+    hands: &Hands,
+    replicas: usize,
+    done: &mut Done,
+) -> anyhow::Result<()> {
     for tick in &plan.ticks {
         sleep(tick.after).await;
         if tick.faults.contains(&Fault::Restore) {
@@ -87,6 +106,7 @@ async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, replicas: usiz
             // Those who write do not wait until all is well again.
             tokio::try_join!(cluster.break_things(&tick.faults), hands.all(&tick.deeds), beat(hands, plan))?;
         }
+        done.add(tick);
         for replica in &cluster.replicas {
             replica.check().await?;
         }
@@ -115,10 +135,9 @@ async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Opt
         let mut ticks = interval(Duration::from_millis(50));
         loop {
             ticks.tick().await;
-            let (unsettled, written, broken) =
-                cluster.oracle.look(|judge| (judge.unsettled().len(), judge.last_written(), broken(judge)));
+            let (unsettled, written, broken) = cluster.oracle.look(state);
             if broken {
-                return false;
+                return Ok(None);
             }
             if written != rest.0 || unsettled > 0 {
                 rest = (written, Instant::now());
@@ -128,23 +147,29 @@ async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Opt
             if unsettled == 0 && at.elapsed() > rests {
                 // Nobody is asked whether all is well, but one that says that it is still at work is believed.
                 if cluster.is_idle().await {
-                    return true;
+                    // What happened until now may not have been seen yet.
+                    let version = cluster.oracle.fence().await?;
+                    if cluster.oracle.look(state) == (0, rest.0, false) {
+                        return anyhow::Ok(Some((version, at)));
+                    }
                 }
                 agreed = None;
             }
         }
     };
-    match tokio::time::timeout(patience, settled).await {
-        Ok(false) => return Ok(None),
-        Ok(true) => {}
-        Err(_) => {
-            cluster.oracle.out_of_time();
-            return Ok(None);
-        }
-    }
-    let version = cluster.oracle.fence().await?;
+    let Ok(settled) = tokio::time::timeout(patience, settled).await else {
+        cluster.oracle.out_of_time();
+        ensure!(cluster.oracle.look(broken), "all agrees, but it did not come to rest in {patience:?}");
+        return Ok(None);
+    };
+    let Some((version, at)) = settled? else { return Ok(None) };
     cluster.calm(version);
-    Ok(agreed)
+    Ok(Some(at))
+}
+
+/// How many nodes and records do not agree yet, when a keeper last wrote, and whether a promise is broken.
+fn state(judge: &Judge) -> (usize, u64, bool) {
+    (judge.unsettled().len(), judge.last_written(), broken(judge))
 }
 
 /// Every replica looks at everything twice, kubelets go on, and nothing is written.
