@@ -156,6 +156,16 @@ impl Judge {
         &self.violations
     }
 
+    /// Takes over violations that were found before.
+    pub(super) fn adopt(&mut self, known: Vec<Violation>) {
+        for violation in known {
+            let told = |one: &Violation| one.node == violation.node && one.breach == violation.breach;
+            if !self.violations.iter().any(told) {
+                self.violations.push(violation);
+            }
+        }
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn tally(&self) -> Tally {

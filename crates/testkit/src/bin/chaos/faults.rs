@@ -95,7 +95,7 @@ impl Cluster {
         for replica in &self.replicas {
             noticed.push(replica.histories().await?.unwrap_or_default());
         }
-        self.oracle.suspend();
+        self.oracle.suspend().await?;
         self.plane.restore_etcd(&snapshot).await?;
         self.oracle.restored(snapshot.revision)?;
         for (number, (replica, before)) in self.replicas.iter().zip(noticed).enumerate() {

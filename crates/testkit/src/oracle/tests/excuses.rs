@@ -66,3 +66,15 @@ fn an_old_word_that_is_not_called_unproved_is_a_wrong_one() {
     // It was told once: that is enough.
     script.gone().closed(2, "a=1").is_clean();
 }
+
+#[test]
+fn what_was_broken_before_stays_broken_in_another_judges_eyes() {
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1").gone().closed(1, "");
+    let known = script.judge.violations().to_vec();
+    assert!(!known.is_empty());
+    let mut other = Script::new();
+    other.judge.adopt(known.clone());
+    other.judge.adopt(known.clone());
+    assert_eq!(other.judge.violations(), known);
+}
