@@ -137,7 +137,10 @@ impl Oracle {
                 "nobody remembers revision {revision}"
             );
             let stays = |entry: &Entry| match &entry.fact {
-                Fact::Told(told) => !matches!(told, Told::Quiet | Told::Loud),
+                Fact::Told(Told::Quiet | Told::Loud) => false,
+                // What lies after this was not forgotten by anybody: it has yet to happen.
+                Fact::Told(Told::Compacted(at)) => *at <= revision,
+                Fact::Told(_) => true,
                 Fact::Node { .. } | Fact::Record { .. } => entry.version <= revision,
             };
             // What was broken in a history stays broken when it is abandoned.

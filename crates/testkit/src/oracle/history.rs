@@ -81,6 +81,8 @@ pub enum Told {
     Compacted(u64),
     /// etcd was turned back to what it was at this version. Late writes may still come from the other history.
     Restored(u64),
+    /// Every replica has noticed that, and is in step again: nothing comes from the other history any more.
+    Noticed,
     /// Nothing kept changes from here on: no keeper may write.
     Quiet,
     /// Things may change again.

@@ -104,6 +104,7 @@ impl Judge {
                 self.everybody.add(version, format!("driver: etcd is what it was at {to}"));
                 self.confused = true;
             }
+            Told::Noticed => self.noticed(version),
             Told::Quiet => {
                 self.everybody.add(version, "driver: nothing changes from here on".to_owned());
                 self.quiet = true;
@@ -126,6 +127,16 @@ impl Judge {
             } else if let Some(content) = name.record.as_ref().map(|record| record.kept.labels.clone()) {
                 name.resolved(u64::MAX, &content);
             }
+        }
+    }
+
+    /// The other history is over. The version of a record that was written there says nothing.
+    fn noticed(&mut self, version: u64) {
+        self.everybody.add(version, "driver: everybody has noticed".to_owned());
+        self.confused = false;
+        let records = self.names.values_mut().filter_map(|name| name.record.as_mut());
+        for record in records.filter(|record| record.version > version) {
+            record.version = 0;
         }
     }
 

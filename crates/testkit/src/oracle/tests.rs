@@ -2,5 +2,6 @@
 
 mod breaches;
 mod excuses;
+mod histories;
 mod lives;
 mod script;

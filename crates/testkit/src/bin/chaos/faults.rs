@@ -105,6 +105,9 @@ impl Cluster {
             })
             .await?;
         }
+        self.ready().await?;
+        self.oracle.fence().await?;
+        self.oracle.tell(Told::Noticed);
         Ok(())
     }
 

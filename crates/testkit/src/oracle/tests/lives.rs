@@ -110,16 +110,6 @@ fn what_was_recorded_counts_where_history_is_gone() {
 }
 
 #[test]
-fn after_a_restore_of_etcd_only_the_outcome_is_judged() {
-    let mut script = Script::new();
-    script.born(1, "a=1").open(1, "a=1").nobody_watches().tell(Told::Restored(12));
-    script.record(State::Open, 1, 900, "a=7").is_clean();
-    script.waits("something else");
-    script.record(State::Open, 1, script.now(), "a=1").is_fine();
-    script.tell(Told::Calm).record(State::Open, 1, 2, "a=1").breaks(Breach::OlderWon, "went back");
-}
-
-#[test]
 fn a_bare_node_needs_no_record() {
     let mut script = Script::new();
     script.born(1, "kubernetes.io/os=linux").is_fine();
