@@ -51,17 +51,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until every replica is in step.
+    /// Waits until every replica that runs is in step.
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
-        for (number, replica) in self.replicas.iter().enumerate() {
+        for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| !replica.is_down()) {
             replica.ready().await.with_context(|| format!("replica {number} is in step"))?;
         }
         Ok(())
     }
 
-    /// Whether every replica says that it has nothing to do.
+    /// Whether every replica that runs says that it has nothing to do.
     pub(crate) async fn is_idle(&self) -> bool {
-        for replica in &self.replicas {
+        for replica in self.replicas.iter().filter(|replica| !replica.is_down()) {
             if !replica.is_idle().await {
                 return false;
             }

@@ -116,14 +116,16 @@ impl Replica {
         self.line.resyncs()
     }
 
+    /// It hears everything, and runs unless it is down.
+    pub(crate) async fn ease(&mut self) -> anyhow::Result<()> {
+        self.lift();
+        if self.state == State::Paused { self.resume().await } else { Ok(()) }
+    }
+
     /// It runs, hears everything, and is in step in a while.
     pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
-        self.lift();
-        match self.state {
-            State::Up => Ok(()),
-            State::Paused => self.resume().await,
-            State::Down => self.start_again().await,
-        }
+        self.ease().await?;
+        if self.is_down() { self.start_again().await } else { Ok(()) }
     }
 
     /// Fails if it has ended by itself.

@@ -66,7 +66,11 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
     hands.all(&first).await?;
     let mut done = Done::default();
     if settle(cluster, patience).await?.is_some() {
-        storm(cluster, &plan, &hands, replicas, &mut done).await?;
+        storm(cluster, &plan, &hands, &mut done).await?;
+        if !cluster.oracle.look(broken) {
+            take_over(cluster, &hands, patience).await?;
+            cluster.heal(replicas).await?;
+        }
     }
     let began = Instant::now();
     let settled = settle(cluster, patience).await?.map_or(began.elapsed(), |at| at.duration_since(began));
@@ -90,13 +94,7 @@ fn broken(judge: &Judge) -> bool {
 }
 
 /// Everything that is planned, while kubelets go on saying that they are alive.
-async fn storm(
-    cluster: &mut Cluster,
-    plan: &Plan,
-    hands: &Hands,
-    replicas: usize,
-    done: &mut Done,
-) -> anyhow::Result<()> {
+async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, done: &mut Done) -> anyhow::Result<()> {
     for tick in &plan.ticks {
         sleep(tick.after).await;
         if tick.faults.contains(&Fault::Restore) {
@@ -114,8 +112,17 @@ async fn storm(
             return Ok(());
         }
     }
-    cluster.heal(replicas).await?;
-    hands.release_all().await
+    Ok(())
+}
+
+/// Those who are left do the work of those who are down, before these are started again.
+async fn take_over(cluster: &mut Cluster, hands: &Hands, patience: Duration) -> anyhow::Result<()> {
+    let must = cluster.ease().await?;
+    hands.release_all().await?;
+    if must {
+        settle(cluster, patience).await?;
+    }
+    Ok(())
 }
 
 /// Some kubelets say that they are alive.
