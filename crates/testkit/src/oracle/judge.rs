@@ -46,6 +46,8 @@ pub struct Judge {
     mark: String,
     names: BTreeMap<String, Name>,
     hands: HashSet<String>,
+    /// Nodes that were forgotten, and whose records are there.
+    left: HashSet<String>,
     leniency: Leniency,
     /// Late writes may come from a history that was abandoned.
     confused: bool,
@@ -67,6 +69,7 @@ impl Judge {
             mark: format!("restored.perennial.dev/{installation}"),
             names: BTreeMap::new(),
             hands: HashSet::new(),
+            left: HashSet::new(),
             leniency: Leniency::default(),
             confused: false,
             quiet: false,
@@ -140,9 +143,11 @@ impl Judge {
         }
     }
 
-    /// Forgets all nodes: they are away, their records are closed, and they will not come back.
+    /// Forgets all nodes: they are away, their records are closed, and they will not come back. The records stay.
     pub fn forget(&mut self) {
-        self.names.clear();
+        let full = |name: &Name| name.record.as_ref().is_some_and(|record| !record.is_empty());
+        let names = std::mem::take(&mut self.names).into_iter();
+        self.left.extend(names.filter(|(_, name)| full(name)).map(|(node, _)| node));
         self.hands.clear();
         self.everybody.clear();
     }

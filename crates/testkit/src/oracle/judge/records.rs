@@ -34,7 +34,14 @@ impl Judge {
     }
 
     fn erased(&mut self, version: u64, node: &str) {
-        let Some(name) = self.names.get_mut(node) else { return };
+        self.wrote(version, node, "the record's end");
+        let Some(name) = self.names.get_mut(node) else {
+            if self.left.remove(node) {
+                let what = "the record of a node that is away was removed".to_owned();
+                self.breach(Breach::Lost, node, version, what);
+            }
+            return;
+        };
         name.timeline.add(version, "keeper: the record is gone".to_owned());
         if let Some(record) = name.record.take().filter(|record| !record.is_empty()) {
             let what = format!("its record with {} was removed", pairs(&record.kept.labels));

@@ -57,6 +57,18 @@ fn lost_a_record_is_removed() {
 }
 
 #[test]
+fn lost_a_record_is_removed_long_after_its_node_went() {
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1").gone().closed(1, "a=1").is_fine();
+    script.judge.forget();
+    script.found(None).breaks(Breach::Lost, "of a node that is away was removed");
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1").unlabel("a").open(1, "").gone().closed(1, "").is_fine();
+    script.judge.forget();
+    script.found(None).is_clean();
+}
+
+#[test]
 fn lost_nobody_ever_acts() {
     let mut script = returned();
     script.is_clean();
@@ -196,6 +208,8 @@ fn noise_a_record_or_a_node_is_written_in_silence() {
     script.open(2, "a=1 b=1").breaks(Breach::Noise, "the record was written");
     let mut script = returned();
     script.giving(2, "a=1 b=1").tell(Told::Quiet).given("a=1 b=1").breaks(Breach::Noise, "the Node");
+    let mut script = Script::new();
+    script.born(1, "").open(1, "").tell(Told::Quiet).found(None).breaks(Breach::Noise, "the record's end");
     let mut script = restored();
     script.tell(Told::Quiet).tell(Told::Loud).label("a=2").open(2, "a=2 b=1").is_clean();
 }
