@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use perennial_core::{
     kept::Pairs,
-    record::{DATA_KEY, Record, record_node},
+    record::{DATA_KEY, Record, Summary, record_node},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,9 @@ use uuid::Uuid;
 /// The annotation that people and kubelets of a test change with every write of theirs, each time to a value that
 /// was never there before. Whatever else changes a Node is a keeper.
 pub const HAND: &str = "hand.example.com/write";
+
+/// The label by which a starting replica finds closed records.
+const STATE_LABEL: &str = "perennial.dev/state";
 
 /// One change, at its revision in etcd, which is also the object's resource version.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,12 +134,30 @@ impl Entry {
 fn read_record(node: &str, value: &[u8]) -> Result<Box<Record>, String> {
     #[derive(Deserialize)]
     struct Stored {
+        metadata: Meta,
         #[serde(default)]
         data: BTreeMap<String, String>,
     }
-    let stored: Stored = serde_json::from_slice(value).map_err(|error| error.to_string())?;
-    let text = stored.data.get(DATA_KEY).map(String::as_str);
-    Record::parse(node, text).map(Box::new).map_err(|error| error.to_string())
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(default)]
+        labels: Pairs,
+        #[serde(default)]
+        annotations: Pairs,
+    }
+    let Stored { metadata, data } = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    let text = data.get(DATA_KEY).map(String::as_str);
+    let record = Record::parse(node, text).map_err(|error| error.to_string())?;
+    // Replicas follow records by their metadata alone: what that says is as good as the record itself.
+    let summary = Summary::from_annotations(&metadata.annotations);
+    if summary != Some(record.summary()) {
+        return Err(format!("its annotations say {summary:?}, but it says {:?}", record.summary()));
+    }
+    let label = metadata.labels.get(STATE_LABEL).map(String::as_str);
+    if label != Some(record.state.as_str()) {
+        return Err(format!("its label says {label:?}, but it is {}", record.state.as_str()));
+    }
+    Ok(Box::new(record))
 }
 
 impl Sighting {

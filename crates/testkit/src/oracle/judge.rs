@@ -61,7 +61,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Judges keepers that have this policy and this name of their installation.
+    /// Judges keepers that have this policy, which keeps nothing but labels, and this name of their installation.
     #[must_use]
     pub fn new(policy: Policy, installation: &str) -> Self {
         Self {
@@ -198,6 +198,12 @@ impl Judge {
     #[must_use]
     pub fn last_written(&self) -> u64 {
         self.written
+    }
+
+    /// Whether it judges what becomes of this label.
+    #[must_use]
+    pub fn keeps(&self, key: &str) -> bool {
+        self.kept(&Pairs::from([(key.to_owned(), String::new())])).contains_key(key)
     }
 
     fn kept(&self, labels: &Pairs) -> Pairs {

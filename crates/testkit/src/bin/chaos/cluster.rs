@@ -2,14 +2,14 @@
 
 use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use perennial_core::policy::Policy;
 use perennial_testkit::{
     ControlPlane, Snapshot,
     oracle::{Judge, Oracle, Told},
 };
 
-use crate::replica::Replica;
+use crate::{plan::KEYS, replica::Replica};
 
 /// Where the keepers' records are.
 const NAMESPACE: &str = "perennial";
@@ -32,6 +32,9 @@ impl Cluster {
         let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await?;
         let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
         let judge = Judge::new(Policy::default(), NAMESPACE);
+        for key in KEYS {
+            ensure!(judge.keeps(key), "nobody would judge what becomes of {key}");
+        }
         let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
         let arguments = arguments.to_vec();
         let mut cluster = Self { replicas: Vec::new(), oracle, plane, snapshot: None, kubeconfig, arguments };

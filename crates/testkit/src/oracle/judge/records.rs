@@ -1,7 +1,7 @@
 //! Records: each says something about a life, and history tells whether that is so.
 
 use perennial_core::{
-    kept::Pairs,
+    kept::{Kept, Pairs},
     record::{Record, State},
 };
 use uuid::Uuid;
@@ -60,6 +60,7 @@ impl Judge {
             self.follows(version, node, record);
             self.shrinks(version, node, record);
         }
+        self.beyond(version, node, record);
         let lived = self.names.get(node).is_some_and(|name| name.lives.contains_key(&uid));
         match record.state {
             // Late writes may come from the other history: only what comes of it counts.
@@ -80,6 +81,16 @@ impl Judge {
             }
         }
         name.record = Some(Box::new(record.clone()));
+    }
+
+    /// Labels are kept, and nothing else.
+    fn beyond(&mut self, version: u64, node: &str, record: &Record) {
+        let Kept { labels: _, annotations, taints, unschedulable } = &record.kept;
+        let more = !annotations.is_empty() || !taints.is_empty() || *unschedulable;
+        if more || !record.waiting.is_empty() {
+            let what = "its record holds more than labels, which nobody asked for".to_owned();
+            self.breach(Breach::OlderWon, node, version, what);
+        }
     }
 
     /// The version never goes down, and the sequence grows by one.

@@ -1,8 +1,13 @@
 //! Histories in which one promise is broken, each in one way.
 
+use perennial_core::{
+    kept::Pairs,
+    record::{Record, State, Waiting},
+};
+use serde_json::json;
+
 use super::script::{Script, pairs};
-use crate::oracle::{Breach, Told};
-use perennial_core::record::State;
+use crate::oracle::{Breach, Entry, Fact, Told};
 
 /// A node with `a=1 b=1` that died, is closed, and is back bare.
 fn returned() -> Script {
@@ -166,6 +171,45 @@ fn older_won_a_record_makes_something_up() {
     script.born(1, "a=1").found(Some(Err("no".to_owned()))).breaks(Breach::OlderWon, "cannot be read");
     let mut script = returned();
     script.record(State::Giving, 2, 99, "a=1 b=1").breaks(Breach::OlderWon, "never at version 99");
+}
+
+#[test]
+fn older_won_a_record_holds_what_nobody_keeps() {
+    let breaks = |change: &dyn Fn(&mut Record)| {
+        let mut script = Script::new();
+        script.born(1, "a=1");
+        script.written(State::Open, 1, script.now(), "a=1", change);
+        script.breaks(Breach::OlderWon, "more than labels");
+    };
+    breaks(&|record| drop(record.kept.annotations.insert("x".to_owned(), String::new())));
+    breaks(&|record| record.kept.unschedulable = true);
+    breaks(&|record| {
+        let waiting = Waiting { value: String::new(), provider_id: None };
+        record.waiting.insert("node-role.kubernetes.io/x".to_owned(), waiting);
+    });
+}
+
+#[test]
+fn older_won_a_record_is_not_what_its_metadata_say() {
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1");
+    let record = script.record.clone().expect("a record");
+    let read = |annotations: Pairs, label: &str| {
+        let labels = json!({"perennial.dev/state": label});
+        let data = json!({"record.json": record.to_json()});
+        let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "data": data});
+        let key = "/registry/configmaps/perennial/node-record.n";
+        let entry = Entry::read(99, key, Some(object.to_string().as_bytes())).expect("JSON");
+        match entry.expect("a record").fact {
+            Fact::Record { found: Some(found), .. } => found.map(|found| *found),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read(record.annotations(), "open"), Ok(record.clone()));
+    assert!(read(record.annotations(), "closed").is_err_and(|why| why.contains("its label says")));
+    let later = Record { sequence: 2, ..record.clone() };
+    assert!(read(later.annotations(), "open").is_err_and(|why| why.contains("its annotations say")));
+    assert!(read(Pairs::new(), "open").is_err_and(|why| why.contains("its annotations say None")));
 }
 
 #[test]

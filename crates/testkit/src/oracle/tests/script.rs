@@ -27,7 +27,7 @@ pub(super) struct Script {
     pub(super) judge: Judge,
     version: u64,
     node: Option<Sighting>,
-    record: Option<Record>,
+    pub(super) record: Option<Record>,
     hands: u32,
 }
 
