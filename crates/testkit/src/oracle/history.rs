@@ -88,6 +88,13 @@ pub enum Told {
     Noticed,
     /// Nothing kept changes from here on: no keeper may write.
     Quiet,
+    /// A replica asked for a write, whatever came of it.
+    Asked {
+        /// Who.
+        replica: String,
+        /// For what.
+        what: String,
+    },
     /// Things may change again.
     Loud,
     /// The API server refused a Node.

@@ -112,6 +112,12 @@ impl Judge {
                 self.everybody.add(version, "driver: nothing changes from here on".to_owned());
                 self.quiet = true;
             }
+            Told::Asked { replica, what } => {
+                if self.quiet {
+                    let what = format!("it asked for a write though nothing changed: {what}");
+                    self.breach(Breach::Noise, replica, version, what);
+                }
+            }
             Told::Loud => self.quiet = false,
             Told::Refused { node, why } => {
                 self.breach(Breach::Refused, node, version, format!("the API server refused it: {why}"));

@@ -111,6 +111,16 @@ impl Replica {
         self.line.lift();
     }
 
+    /// How many calls it made so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.line.calls()
+    }
+
+    /// The writes that it asked for since it had made so many calls.
+    pub(crate) fn writes_since(&self, calls: u64) -> Vec<String> {
+        self.line.writes_since(calls)
+    }
+
     /// Counts how often it looks at everything again, from now on.
     pub(crate) fn resyncs(&self) -> Injection {
         self.line.resyncs()

@@ -183,6 +183,7 @@ fn state(judge: &Judge) -> (usize, u64, bool) {
 async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Result<()> {
     cluster.oracle.fence().await?;
     cluster.oracle.tell(Told::Quiet);
+    let calls: Vec<u64> = cluster.replicas.iter().map(Replica::calls).collect();
     let looks: Vec<_> = cluster.replicas.iter().map(Replica::resyncs).collect();
     // One that was under way already, and two whole ones.
     let looked = eventually(LOOKS, "every replica looks at everything twice", || async {
@@ -200,6 +201,12 @@ async fn silence(cluster: &Cluster, hands: &Hands, nodes: usize) -> anyhow::Resu
     tokio::select! {
         looked = looked => looked?,
         beats = beats => beats?,
+    }
+    // Etcd does not hear of a write that is refused, or that changes nothing.
+    for (number, (replica, calls)) in cluster.replicas.iter().zip(calls).enumerate() {
+        for what in replica.writes_since(calls) {
+            cluster.oracle.tell(Told::Asked { replica: format!("replica {number}"), what });
+        }
     }
     cluster.oracle.fence().await?;
     cluster.oracle.tell(Told::Loud);

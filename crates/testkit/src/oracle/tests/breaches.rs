@@ -259,6 +259,14 @@ fn noise_a_record_or_a_node_is_written_in_silence() {
 }
 
 #[test]
+fn noise_a_write_is_asked_for_that_changes_nothing() {
+    let asked = || Told::Asked { replica: "replica 1".to_owned(), what: "Patch".to_owned() };
+    let mut script = restored();
+    script.tell(asked()).tell(Told::Quiet).is_clean();
+    script.tell(asked()).breaks(Breach::Noise, "asked for a write");
+}
+
+#[test]
 fn refused_a_node_cannot_join() {
     let refused = Told::Refused { node: "n".to_owned(), why: "no".to_owned() };
     Script::new().tell(refused).breaks(Breach::Refused, "no");
