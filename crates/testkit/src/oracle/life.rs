@@ -48,12 +48,28 @@ pub(super) struct Life {
     /// What a record last said of it while it was open or being given to.
     pub(super) recorded: Option<Pairs>,
     /// Everything that records said is being given to it.
-    pub(super) givings: Vec<Pairs>,
+    pub(super) givings: Vec<Giving>,
     /// A record said that its end is in doubt.
     pub(super) doubted: bool,
 }
 
+/// What a record said is being given.
+#[derive(Clone, Debug)]
+pub(super) struct Giving {
+    pub(super) labels: Pairs,
+    /// It said too that an end in it is in doubt.
+    pub(super) doubted: bool,
+}
+
 impl Life {
+    /// What it may be given: what was said last, and what was said in doubt before. Who patches a node in doubt may not
+    /// have heard yet that the real end turned up.
+    pub(super) fn may_be_given(&self) -> impl Iterator<Item = &Pairs> {
+        let last = self.givings.len().saturating_sub(1);
+        let may = move |(place, giving): &(usize, &Giving)| *place == last || giving.doubted;
+        self.givings.iter().enumerate().filter(may).map(|(_, giving)| &giving.labels)
+    }
+
     pub(super) fn new(born: u64, now: Sighting, kept: Pairs) -> Self {
         let states = BTreeMap::from([(born, Arc::new(kept))]);
         let givings = Vec::new();

@@ -102,8 +102,9 @@ impl Judge {
         let all_of = |owed: &Pairs| lacking(&lacking(owed, &before.labels), added).is_empty();
         let confused = self.confused && owed.is_none_or(|owed| owed.iter().any(all_of));
         let Some(life) = lives.lives.get_mut(&before.uid) else { return };
-        let exact = life.givings.iter().any(|giving| lacking(giving, &before.labels) == *added);
-        let (last, first) = (life.givings.last().cloned(), life.marked.is_none());
+        let exact = life.may_be_given().any(|giving| lacking(giving, &before.labels) == *added);
+        let last = life.givings.last().map(|giving| giving.labels.clone());
+        let first = life.marked.is_none();
         life.marked = life.marked.or(Some(version));
         if first {
             lives.square();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::Judge;
 use crate::oracle::{
-    life::Leniency,
+    life::{Giving, Leniency},
     timeline::{self, pairs, short},
     violation::Breach,
 };
@@ -77,7 +77,8 @@ impl Judge {
         if let Some(life) = name.lives.get_mut(&uid).filter(|_| record.state != State::Closed) {
             life.recorded = Some(record.kept.labels.clone());
             if record.state == State::Giving {
-                life.givings.push(record.kept.labels.clone());
+                let labels = record.kept.labels.clone();
+                life.givings.push(Giving { labels, doubted: record.unproved.is_some() });
             }
         }
         name.record = Some(Box::new(record.clone()));

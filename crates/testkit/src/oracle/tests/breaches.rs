@@ -2,9 +2,10 @@
 
 use perennial_core::{
     kept::Pairs,
-    record::{Record, State, Waiting},
+    record::{Record, State, Unproved, Waiting},
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use super::script::{Script, pairs};
 use crate::oracle::{Breach, Entry, Fact, Told};
@@ -231,6 +232,22 @@ fn older_won_more_is_given_than_is_owed() {
     script.giving(2, "a=1 b=1 c=1").breaks(Breach::OlderWon, "c=1");
     let mut script = returned();
     script.giving(2, "a=1 b=1").given("a=1 b=1 c=1").breaks(Breach::OlderWon, "but the record said");
+}
+
+#[test]
+fn older_won_something_is_given_that_the_record_no_longer_says() {
+    let given_again = |doubted: bool| {
+        let mut script = Script::new();
+        script.born(1, "a=1").open(1, "a=1").nobody_watches().label("a=2").gone();
+        let died = script.now();
+        let born = script.tell(Told::Compacted(died)).born(2, "").now();
+        let doubt = doubted.then_some(Unproved { uid: Uuid::from_u128(1), from: State::Open });
+        script.written(State::Giving, 2, born, "a=1", |record| record.unproved = doubt);
+        script.record(State::Giving, 2, born, "a=2").given("a=1");
+        script
+    };
+    given_again(true).is_clean();
+    given_again(false).breaks(Breach::OlderWon, "but the record said {a=2}");
 }
 
 #[test]
