@@ -17,6 +17,9 @@ use super::{
     timeline::Timeline,
 };
 
+/// Why nothing is said about a node.
+const UNJUDGED: &str = "what it left can be told in too many ways";
+
 /// What may be missed without anybody being at fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leniency {
@@ -165,16 +168,9 @@ impl Name {
         accounts(&self.base, lives.map(|life| life.ended(leniency)))
     }
 
-    /// Whether nothing may be owed to the life that was born at `born`.
-    pub(super) fn may_owe_nothing(&self, born: u64, leniency: Leniency) -> bool {
-        self.owed(born, leniency).is_none_or(|owed| owed.contains(&Pairs::new()))
-    }
-
-    /// The last life that was over at `until`.
-    pub(super) fn last_over(&self, until: u64) -> Option<Uuid> {
-        let over =
-            |uid: &&Uuid| self.lives.get(*uid).and_then(|life| life.died).is_some_and(|died| died <= until);
-        self.pending.iter().rev().find(over).copied()
+    /// Whether nothing may be owed to the life that was born at `born`. `None` if there is too much to tell.
+    pub(super) fn may_owe_nothing(&self, born: u64, leniency: Leniency) -> Option<bool> {
+        self.owed(born, leniency).map(|owed| owed.contains(&Pairs::new()))
     }
 
     /// A record holds what was owed at `until`.
@@ -197,8 +193,11 @@ impl Name {
         if life.now.terminating {
             return Some("it is being deleted".to_owned());
         }
-        if life.marked.is_none() && !self.may_owe_nothing(life.born, leniency) {
-            return Some("it did not get its own back".to_owned());
+        match self.may_owe_nothing(life.born, leniency) {
+            _ if life.marked.is_some() => {}
+            Some(true) => {}
+            Some(false) => return Some("it did not get its own back".to_owned()),
+            None => return Some(UNJUDGED.to_owned()),
         }
         let kept = life.kept();
         match &self.record {
@@ -214,7 +213,7 @@ impl Name {
     }
 
     fn unsettled_absent(&self, leniency: Leniency) -> Option<String> {
-        let owed = self.owed(u64::MAX, leniency)?;
+        let Some(owed) = self.owed(u64::MAX, leniency) else { return Some(UNJUDGED.to_owned()) };
         match &self.record {
             None => (!owed.contains(&Pairs::new())).then(|| "it is away and has no record".to_owned()),
             Some(record) if record.kept.labels.is_empty() && owed.contains(&Pairs::new()) => None,

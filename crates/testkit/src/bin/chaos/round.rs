@@ -64,16 +64,18 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
 
     let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
     hands.all(&first).await?;
-    let mut done = Done::default();
+    let (mut done, mut taken) = (Done::default(), None);
     if settle(cluster, patience).await?.is_some() {
         storm(cluster, &plan, &hands, &mut done).await?;
         if !cluster.oracle.look(broken) {
-            take_over(cluster, &hands, patience).await?;
+            taken = take_over(cluster, &hands, patience).await?;
             cluster.heal(replicas).await?;
         }
     }
     let began = Instant::now();
-    let settled = settle(cluster, patience).await?.map_or(began.elapsed(), |at| at.duration_since(began));
+    let at = settle(cluster, patience).await?.unwrap_or_else(Instant::now);
+    // Those who were started again found all done.
+    let settled = taken.unwrap_or_else(|| at.duration_since(began));
     if !cluster.oracle.look(broken) {
         silence(cluster, &hands, nodes).await?;
     }
@@ -86,6 +88,8 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
     }
 
     let after = cluster.oracle.look(Judge::tally);
+    let unjudged = after.unjudged.saturating_sub(before.unjudged);
+    ensure!(unjudged == 0, "{unjudged} writes could be told in too many ways to be judged");
     Ok(Report { theme: plan.theme, done, tally: since(after, before), settled })
 }
 
@@ -116,13 +120,19 @@ async fn storm(cluster: &mut Cluster, plan: &Plan, hands: &Hands, done: &mut Don
 }
 
 /// Those who are left do the work of those who are down, before these are started again.
-async fn take_over(cluster: &mut Cluster, hands: &Hands, patience: Duration) -> anyhow::Result<()> {
+/// Returns how long that took, if there were some of both.
+async fn take_over(
+    cluster: &mut Cluster,
+    hands: &Hands,
+    patience: Duration,
+) -> anyhow::Result<Option<Duration>> {
     let must = cluster.ease().await?;
     hands.release_all().await?;
-    if must {
-        settle(cluster, patience).await?;
+    if !must {
+        return Ok(None);
     }
-    Ok(())
+    let began = Instant::now();
+    Ok(settle(cluster, patience).await?.map(|at| at.duration_since(began)))
 }
 
 /// Some kubelets say that they are alive.

@@ -78,3 +78,17 @@ fn what_was_broken_before_stays_broken_in_another_judges_eyes() {
     other.judge.adopt(known.clone());
     assert_eq!(other.judge.violations(), known);
 }
+
+#[test]
+fn what_can_be_told_in_too_many_ways_is_not_taken_for_right() {
+    let mut script = Script::new();
+    script.nobody_watches();
+    for life in 1..=10 {
+        script.born(life, &format!("k{life}=1")).gone();
+    }
+    script.waits("too many ways");
+    script.born(11, "").waits("too many ways");
+    script.open(11, "");
+    assert_eq!(script.judge.tally().unjudged, 1);
+    script.waits("too many ways");
+}
