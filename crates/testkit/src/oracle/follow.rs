@@ -136,18 +136,11 @@ impl Oracle {
                 first.is_none_or(|first| first.version <= revision),
                 "nobody remembers revision {revision}"
             );
-            let stays = |entry: &Entry| match &entry.fact {
-                Fact::Told(Told::Quiet | Told::Loud) => false,
-                // What lies after this was not forgotten by anybody: it has yet to happen.
-                Fact::Told(Told::Compacted(at)) => *at <= revision,
-                Fact::Told(_) => true,
-                Fact::Node { .. } | Fact::Record { .. } => entry.version <= revision,
-            };
             // What was broken in a history stays broken when it is abandoned.
             let broken = shared.judge.violations().to_vec();
             shared.judge = shared.checkpoint.clone();
             shared.judge.adopt(broken);
-            for entry in std::mem::take(&mut shared.log).into_iter().filter(stays) {
+            for entry in std::mem::take(&mut shared.log).into_iter().filter(|entry| entry.stays(revision)) {
                 shared.fold(entry);
             }
             shared.seen = revision;

@@ -127,6 +127,17 @@ impl Entry {
         Ok(Some(Self { version, fact }))
     }
 
+    /// Whether it still holds after etcd was turned back to this revision.
+    pub(super) fn stays(&self, revision: u64) -> bool {
+        match &self.fact {
+            Fact::Told(Told::Quiet | Told::Loud) => false,
+            // What lies after this was not forgotten by anybody: it has yet to happen.
+            Fact::Told(Told::Compacted(at)) => *at <= revision,
+            Fact::Told(_) => true,
+            Fact::Node { .. } | Fact::Record { .. } => self.version <= revision,
+        }
+    }
+
     /// The node it is about.
     #[must_use]
     pub fn node(&self) -> Option<&str> {

@@ -3,7 +3,7 @@
 use perennial_core::record::State;
 
 use super::script::Script;
-use crate::oracle::{Breach, Told};
+use crate::oracle::{Breach, Entry, Fact, Told};
 
 /// A node with `a=1`, in a history that was turned back.
 fn turned_back() -> Script {
@@ -45,4 +45,13 @@ fn a_confused_one_may_give_something_else_but_not_nothing() {
     returned().given("a=9").is_clean();
     let mut script = returned();
     script.giving(2, "c=1").given("c=1").is_clean();
+}
+
+#[test]
+fn what_is_forgotten_after_the_snapshot_was_never_forgotten() {
+    let stays = |version, fact| Entry { version, fact }.stays(20);
+    assert!(stays(15, Fact::Told(Told::Compacted(15))));
+    assert!(!stays(25, Fact::Told(Told::Compacted(25))));
+    assert!(!stays(25, Fact::Node { name: "n".to_owned(), seen: None }));
+    assert!(stays(25, Fact::Told(Told::Note(String::new()))));
 }
