@@ -62,14 +62,15 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether every replica that runs says that it has nothing to do.
-    pub(crate) async fn is_idle(&self) -> bool {
-        for replica in self.replicas.iter().filter(|replica| !replica.is_down()) {
-            if !replica.is_idle().await {
-                return false;
+    /// The replicas that run and do not say yet that they have nothing to do.
+    pub(crate) async fn restless(&self) -> Vec<usize> {
+        let mut restless = Vec::new();
+        for (number, replica) in self.replicas.iter().enumerate() {
+            if !replica.is_down() && !replica.is_idle().await {
+                restless.push(number);
             }
         }
-        true
+        restless
     }
 
     /// Other replicas in the place of those that run, with other ways to the API server.

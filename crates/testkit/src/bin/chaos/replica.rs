@@ -143,8 +143,12 @@ impl Replica {
         if self.state == State::Down { Ok(()) } else { self.process.check().await }
     }
 
-    /// Whether it says that it has nothing to do.
+    /// Whether it is told of every change, and says that it has nothing to do. One whose way was blocked for a while
+    /// waits before it tries again, and has nothing to do because it has heard of nothing.
     pub(crate) async fn is_idle(&self) -> bool {
+        if !self.line.follows() {
+            return false;
+        }
         let Ok(metrics) = self.process.metrics().await else { return false };
         let nothing = |name: &str| metrics.get(name).is_some_and(|value| *value == 0.0);
         nothing("perennial_pending") && nothing("perennial_inflight")

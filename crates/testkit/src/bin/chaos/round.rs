@@ -163,7 +163,7 @@ async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Opt
             let at = *agreed.get_or_insert_with(Instant::now);
             if unsettled == 0 && at.elapsed() > rests {
                 // Nobody is asked whether all is well, but one that says that it is still at work is believed.
-                if cluster.is_idle().await {
+                if cluster.restless().await.is_empty() {
                     // What happened until now may not have been seen yet.
                     let version = cluster.oracle.fence().await?;
                     if cluster.oracle.look(state) == (0, rest.0, false) {
@@ -176,7 +176,11 @@ async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Opt
     };
     let Ok(settled) = tokio::time::timeout(patience, settled).await else {
         cluster.oracle.out_of_time();
-        ensure!(cluster.oracle.look(broken), "all agrees, but it did not come to rest in {patience:?}");
+        let who = cluster.restless().await;
+        ensure!(
+            cluster.oracle.look(broken),
+            "all agrees, but replicas {who:?} do not rest after {patience:?}"
+        );
         return Ok(None);
     };
     let Some((version, at)) = settled? else { return Ok(None) };

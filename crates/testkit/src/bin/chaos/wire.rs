@@ -92,6 +92,11 @@ impl Line {
         }
     }
 
+    /// Whether it is told of every change now.
+    pub(crate) fn follows(&self) -> bool {
+        ["nodes", "configmaps", "leases"].iter().all(|resource| self.proxy.follows(resource))
+    }
+
     /// How many calls came so far.
     pub(crate) fn calls(&self) -> u64 {
         self.proxy.calls()
