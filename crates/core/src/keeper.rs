@@ -20,6 +20,7 @@
 //! | terminating | open(U), giving(U) with the mark, or none | `Save`; in any other state `Rest` until its end, but an end before it is looked for at once (`Prove`) |
 //! | has waiting keys | any | they stay in `waiting` until identity matches: `Patch`; another machine: dropped, told |
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
+//! | live U3, or absent | open(U1) or giving(U1), its end past history, and later ends are held | `Close` `unproved` without them first; they are merged in the next step |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
 //! | absent; somebody else removed the record | none | ends are dropped, `Rest`; those after a closed or empty one are held |

@@ -159,6 +159,12 @@ impl Proxy {
         self.shared.state().journal.next()
     }
 
+    /// Whether whoever is behind it is told of every change in a resource now: its list is complete, and its watch open.
+    #[must_use]
+    pub fn follows(&self, resource: &str) -> bool {
+        self.shared.state().follows(resource)
+    }
+
     /// How many calls wait now, because they came after one that stands still.
     #[must_use]
     pub fn waiting(&self) -> usize {

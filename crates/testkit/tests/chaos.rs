@@ -22,10 +22,11 @@ async fn chaos(arguments: &str) -> (Option<i32>, String) {
 
 #[tokio::test]
 async fn three_replicas_keep_every_promise_while_everything_breaks() {
-    let (code, said) = chaos("--seed 1 --from 2 --rounds 2 --nodes 20").await;
+    // The last of them is a calm one: nothing goes wrong, and nothing is excused.
+    let (code, said) = chaos("--seed 1 --from 2 --rounds 3 --nodes 20").await;
     assert_eq!(code, Some(0), "{said}");
     let last = said.lines().last().unwrap_or_default();
-    assert!(last.starts_with("chaos: kept every promise: 2 schedules"), "{said}");
+    assert!(last.starts_with("chaos: kept every promise: 3 schedules"), "{said}");
     assert!(last.contains(" 0 unjudged)") && last.contains("wire") && last.contains("kill"), "{last}");
 }
 

@@ -75,7 +75,7 @@ async fn a_history_that_was_turned_back_is_judged_from_there() {
     oracle.fence().await.unwrap();
     assert_eq!(oracle.look(|judge| judge.tally().lives), 2);
 
-    oracle.suspend();
+    oracle.suspend().await.unwrap();
     plane.restore_etcd(&snapshot).await.unwrap();
     oracle.restored(snapshot.revision).unwrap();
     create(&nodes, 2, "3").await;
@@ -83,4 +83,19 @@ async fn a_history_that_was_turned_back_is_judged_from_there() {
     assert_eq!(oracle.look(|judge| judge.tally().lives), 2);
     let names: Vec<String> = oracle.look(Judge::unsettled).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, [node_name(2), node_name(0)]);
+    assert_eq!(oracle.look(|judge| judge.violations().to_vec()), []);
+}
+
+#[tokio::test]
+async fn what_was_broken_in_a_history_stays_broken_when_it_is_turned_back() {
+    let (plane, oracle, nodes) = start().await;
+    create(&nodes, 0, "1").await;
+    oracle.fence().await.unwrap();
+    let snapshot = plane.snapshot_etcd().await.unwrap();
+    patch(&nodes, 0, json!({"labels": {"pool": null}})).await;
+    oracle.suspend().await.unwrap();
+    plane.restore_etcd(&snapshot).await.unwrap();
+    oracle.restored(snapshot.revision).unwrap();
+    let broken: Vec<Breach> = oracle.look(|judge| judge.violations().iter().map(|one| one.breach).collect());
+    assert!(broken.contains(&Breach::Taken), "{broken:?}");
 }

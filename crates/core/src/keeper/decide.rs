@@ -183,15 +183,19 @@ impl Case<'_> {
         Plan::Prove { uid: summary.uid, from: summary.version, to: later.map_or(gone, |end| end.min(gone)) }
     }
 
-    /// The end of the incarnation the record names, with what came after it.
+    /// The end of the incarnation the record names, with what came after it. An end in doubt stands alone at first:
+    /// once later lives are merged in, the record cannot say any more whose end is in doubt, and nobody could put the
+    /// real one in its place.
     fn ended(&self, seen: &Seen, record: &Record) -> Option<Memory> {
         let version = if seen.foreign { 0 } else { record.version };
-        let mut memory = fold(Some((record, version)), &self.line.ends, self.cx)?;
-        let ended = |end: &End| end.uid == record.incarnation.uid;
-        if record.state != State::Closed && !self.line.ends.iter().any(ended) {
-            let doubt = Unproved { uid: record.incarnation.uid, from: record.state };
-            // Later lives that were merged in make it impossible to put the real end in its place.
-            memory.unproved = (memory.incarnation.uid == doubt.uid).then_some(doubt);
+        let named = record.incarnation.uid;
+        let doubted = record.state != State::Closed && !self.line.ends.iter().any(|end| end.uid == named);
+        let alone = doubted && self.cx.capture;
+        let ends = self.line.ends.iter().filter(|end| !alone || end.version <= version).cloned();
+        let mut memory = fold(Some((record, version)), &ends.collect::<Vec<_>>(), self.cx)?;
+        if doubted {
+            let doubt = Unproved { uid: named, from: record.state };
+            memory.unproved = (memory.incarnation.uid == named).then_some(doubt);
         }
         Some(memory)
     }

@@ -279,6 +279,10 @@ impl State {
             return;
         }
         let Some(before) = before else { return self.breaks(Broken::Doubted) };
+        // Whoever acts on a doubt says so in the record.
+        if write.record.unproved.is_none() {
+            self.breaks(Broken::Doubted);
+        }
         let doubted = life(before.incarnation.uid);
         let end = self.server.ends().into_iter().find(|end| end.node.life == doubted);
         // A life that is searched for from the beginning of another history is not found in this one.

@@ -120,9 +120,11 @@ impl Oracle {
         lock(&self.shared).judge.out_of_time();
     }
 
-    /// Stops following: etcd is about to be turned back.
-    pub fn suspend(&self) {
+    /// Stops following: etcd is about to be turned back. What happened until now is judged first.
+    pub async fn suspend(&self) -> anyhow::Result<()> {
+        self.fence().await?;
         *lock(&self.following) = None;
+        Ok(())
     }
 
     /// Goes on in the history that begins at this revision of the one before.
@@ -134,12 +136,11 @@ impl Oracle {
                 first.is_none_or(|first| first.version <= revision),
                 "nobody remembers revision {revision}"
             );
-            let stays = |entry: &Entry| match &entry.fact {
-                Fact::Told(told) => !matches!(told, Told::Quiet | Told::Loud),
-                Fact::Node { .. } | Fact::Record { .. } => entry.version <= revision,
-            };
+            // What was broken in a history stays broken when it is abandoned.
+            let broken = shared.judge.violations().to_vec();
             shared.judge = shared.checkpoint.clone();
-            for entry in std::mem::take(&mut shared.log).into_iter().filter(stays) {
+            shared.judge.adopt(broken);
+            for entry in std::mem::take(&mut shared.log).into_iter().filter(|entry| entry.stays(revision)) {
                 shared.fold(entry);
             }
             shared.seen = revision;

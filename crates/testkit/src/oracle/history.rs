@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use perennial_core::{
     kept::Pairs,
-    record::{DATA_KEY, Record, record_node},
+    record::{DATA_KEY, Record, Summary, record_node},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,9 @@ use uuid::Uuid;
 /// The annotation that people and kubelets of a test change with every write of theirs, each time to a value that
 /// was never there before. Whatever else changes a Node is a keeper.
 pub const HAND: &str = "hand.example.com/write";
+
+/// The label by which a starting replica finds closed records.
+const STATE_LABEL: &str = "perennial.dev/state";
 
 /// One change, at its revision in etcd, which is also the object's resource version.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,16 +71,30 @@ pub struct Sighting {
 /// What the driver knows and history does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// From here on replicas may miss things: one is killed, frozen, or cut off.
-    Disturbed,
+    /// Whoever may write now saw every life end, but for some that ended up to these versions.
+    Missed {
+        /// What ended up to this version may have been missed by one of them.
+        by_one: u64,
+        /// What ended up to this version may have been missed by all of them, or was seen by none who is able to act.
+        by_all: u64,
+    },
     /// All replicas are in step, and nothing is being done to them.
     Calm,
     /// etcd has forgotten, or a replica was told so, what lies before this version.
     Compacted(u64),
     /// etcd was turned back to what it was at this version. Late writes may still come from the other history.
     Restored(u64),
+    /// Every replica has noticed that, and is in step again: nothing comes from the other history any more.
+    Noticed,
     /// Nothing kept changes from here on: no keeper may write.
     Quiet,
+    /// A replica asked for a write, whatever came of it.
+    Asked {
+        /// Who.
+        replica: String,
+        /// For what.
+        what: String,
+    },
     /// Things may change again.
     Loud,
     /// The API server refused a Node.
@@ -110,6 +127,17 @@ impl Entry {
         Ok(Some(Self { version, fact }))
     }
 
+    /// Whether it still holds after etcd was turned back to this revision.
+    pub(super) fn stays(&self, revision: u64) -> bool {
+        match &self.fact {
+            Fact::Told(Told::Quiet | Told::Loud) => false,
+            // What lies after this was not forgotten by anybody: it has yet to happen.
+            Fact::Told(Told::Compacted(at)) => *at <= revision,
+            Fact::Told(_) => true,
+            Fact::Node { .. } | Fact::Record { .. } => self.version <= revision,
+        }
+    }
+
     /// The node it is about.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
@@ -124,12 +152,30 @@ impl Entry {
 fn read_record(node: &str, value: &[u8]) -> Result<Box<Record>, String> {
     #[derive(Deserialize)]
     struct Stored {
+        metadata: Meta,
         #[serde(default)]
         data: BTreeMap<String, String>,
     }
-    let stored: Stored = serde_json::from_slice(value).map_err(|error| error.to_string())?;
-    let text = stored.data.get(DATA_KEY).map(String::as_str);
-    Record::parse(node, text).map(Box::new).map_err(|error| error.to_string())
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(default)]
+        labels: Pairs,
+        #[serde(default)]
+        annotations: Pairs,
+    }
+    let Stored { metadata, data } = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    let text = data.get(DATA_KEY).map(String::as_str);
+    let record = Record::parse(node, text).map_err(|error| error.to_string())?;
+    // Replicas follow records by their metadata alone: what that says is as good as the record itself.
+    let summary = Summary::from_annotations(&metadata.annotations);
+    if summary != Some(record.summary()) {
+        return Err(format!("its annotations say {summary:?}, but it says {:?}", record.summary()));
+    }
+    let label = metadata.labels.get(STATE_LABEL).map(String::as_str);
+    if label != Some(record.state.as_str()) {
+        return Err(format!("its label says {label:?}, but it is {}", record.state.as_str()));
+    }
+    Ok(Box::new(record))
 }
 
 impl Sighting {

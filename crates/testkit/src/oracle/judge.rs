@@ -46,6 +46,8 @@ pub struct Judge {
     mark: String,
     names: BTreeMap<String, Name>,
     hands: HashSet<String>,
+    /// Nodes that were forgotten, and whose records are there.
+    left: HashSet<String>,
     leniency: Leniency,
     /// Late writes may come from a history that was abandoned.
     confused: bool,
@@ -59,7 +61,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Judges keepers that have this policy and this name of their installation.
+    /// Judges keepers that have this policy, which keeps nothing but labels, and this name of their installation.
     #[must_use]
     pub fn new(policy: Policy, installation: &str) -> Self {
         Self {
@@ -67,6 +69,7 @@ impl Judge {
             mark: format!("restored.perennial.dev/{installation}"),
             names: BTreeMap::new(),
             hands: HashSet::new(),
+            left: HashSet::new(),
             leniency: Leniency::default(),
             confused: false,
             quiet: false,
@@ -91,7 +94,10 @@ impl Judge {
 
     fn told(&mut self, version: u64, told: &Told) {
         match told {
-            Told::Disturbed => self.leniency.disturbed = true,
+            Told::Missed { by_one, by_all } => {
+                self.leniency.missed_by_one = *by_one;
+                self.leniency.missed_by_all = *by_all;
+            }
             Told::Calm => self.calm(),
             Told::Compacted(at) => {
                 self.everybody.add(version, format!("driver: history before {at} is gone"));
@@ -101,9 +107,16 @@ impl Judge {
                 self.everybody.add(version, format!("driver: etcd is what it was at {to}"));
                 self.confused = true;
             }
+            Told::Noticed => self.noticed(version),
             Told::Quiet => {
                 self.everybody.add(version, "driver: nothing changes from here on".to_owned());
                 self.quiet = true;
+            }
+            Told::Asked { replica, what } => {
+                if self.quiet {
+                    let what = format!("it asked for a write though nothing changed: {what}");
+                    self.breach(Breach::Noise, replica, version, what);
+                }
             }
             Told::Loud => self.quiet = false,
             Told::Refused { node, why } => {
@@ -126,9 +139,21 @@ impl Judge {
         }
     }
 
-    /// Forgets all nodes: they are away, their records are closed, and they will not come back.
+    /// The other history is over. The version of a record that was written there says nothing.
+    fn noticed(&mut self, version: u64) {
+        self.everybody.add(version, "driver: everybody has noticed".to_owned());
+        self.confused = false;
+        let records = self.names.values_mut().filter_map(|name| name.record.as_mut());
+        for record in records.filter(|record| record.version > version) {
+            record.version = 0;
+        }
+    }
+
+    /// Forgets all nodes: they are away, their records are closed, and they will not come back. The records stay.
     pub fn forget(&mut self) {
-        self.names.clear();
+        let full = |name: &Name| name.record.as_ref().is_some_and(|record| !record.is_empty());
+        let names = std::mem::take(&mut self.names).into_iter();
+        self.left.extend(names.filter(|(_, name)| full(name)).map(|(node, _)| node));
         self.hands.clear();
         self.everybody.clear();
     }
@@ -153,6 +178,16 @@ impl Judge {
         &self.violations
     }
 
+    /// Takes over violations that were found before.
+    pub(super) fn adopt(&mut self, known: Vec<Violation>) {
+        for violation in known {
+            let told = |one: &Violation| one.node == violation.node && one.breach == violation.breach;
+            if !self.violations.iter().any(told) {
+                self.violations.push(violation);
+            }
+        }
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn tally(&self) -> Tally {
@@ -169,6 +204,12 @@ impl Judge {
     #[must_use]
     pub fn last_written(&self) -> u64 {
         self.written
+    }
+
+    /// Whether it judges what becomes of this label.
+    #[must_use]
+    pub fn keeps(&self, key: &str) -> bool {
+        self.kept(&Pairs::from([(key.to_owned(), String::new())])).contains_key(key)
     }
 
     fn kept(&self, labels: &Pairs) -> Pairs {

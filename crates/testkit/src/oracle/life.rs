@@ -17,13 +17,25 @@ use super::{
     timeline::Timeline,
 };
 
+/// Why nothing is said about a node.
+const UNJUDGED: &str = "what it left can be told in too many ways";
+
 /// What may be missed without anybody being at fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leniency {
-    /// Replicas may have missed things since all was calm.
-    pub(super) disturbed: bool,
+    /// One of those who may write may have missed what ended up to this version.
+    pub(super) missed_by_one: u64,
+    /// Nobody who is able to act saw what ended up to this version.
+    pub(super) missed_by_all: u64,
     /// Ends at this version or before cannot be proved any more.
     pub(super) compacted: u64,
+}
+
+impl Leniency {
+    /// Whether nobody can tell any more what ended at this version.
+    pub(super) fn has_lost(self, died: u64) -> bool {
+        died <= self.compacted && died <= self.missed_by_all
+    }
 }
 
 /// One life.
@@ -39,13 +51,32 @@ pub(super) struct Life {
     /// What a record last said of it while it was open or being given to.
     pub(super) recorded: Option<Pairs>,
     /// Everything that records said is being given to it.
-    pub(super) givings: Vec<Pairs>,
+    pub(super) givings: Vec<Giving>,
+    /// A record said that its end is in doubt.
+    pub(super) doubted: bool,
+}
+
+/// What a record said is being given.
+#[derive(Clone, Debug)]
+pub(super) struct Giving {
+    pub(super) labels: Pairs,
+    /// It said too that an end in it is in doubt.
+    pub(super) doubted: bool,
 }
 
 impl Life {
+    /// What it may be given: what was said last, and what was said in doubt before. Who patches a node in doubt may not
+    /// have heard yet that the real end turned up.
+    pub(super) fn may_be_given(&self) -> impl Iterator<Item = &Pairs> {
+        let last = self.givings.len().saturating_sub(1);
+        let may = move |(place, giving): &(usize, &Giving)| *place == last || giving.doubted;
+        self.givings.iter().enumerate().filter(may).map(|(_, giving)| &giving.labels)
+    }
+
     pub(super) fn new(born: u64, now: Sighting, kept: Pairs) -> Self {
         let states = BTreeMap::from([(born, Arc::new(kept))]);
-        Self { born, died: None, states, now, marked: None, recorded: None, givings: Vec::new() }
+        let givings = Vec::new();
+        Self { born, died: None, states, now, marked: None, recorded: None, givings, doubted: false }
     }
 
     /// What is kept of it now, or was at the last.
@@ -66,9 +97,9 @@ impl Life {
     fn ended(&self, leniency: Leniency) -> Ended<'_> {
         let died = self.died.unwrap_or(u64::MAX);
         let excused = match &self.recorded {
-            _ if !leniency.disturbed => None,
-            None => Some(Excuse::Unnamed),
-            Some(recorded) => (died <= leniency.compacted).then_some(Excuse::Unproved(recorded)),
+            None => (died <= leniency.missed_by_one).then_some(Excuse::Unnamed),
+            // A doubt has to be told: an old word that passes for the last one is a wrong one.
+            Some(recorded) => (self.doubted && leniency.has_lost(died)).then_some(Excuse::Unproved(recorded)),
         };
         Ended { kept: self.kept(), marked: self.marked.is_some(), excused }
     }
@@ -137,16 +168,9 @@ impl Name {
         accounts(&self.base, lives.map(|life| life.ended(leniency)))
     }
 
-    /// Whether nothing may be owed to the life that was born at `born`.
-    pub(super) fn may_owe_nothing(&self, born: u64, leniency: Leniency) -> bool {
-        self.owed(born, leniency).is_none_or(|owed| owed.contains(&Pairs::new()))
-    }
-
-    /// The last life that was over at `until`.
-    pub(super) fn last_over(&self, until: u64) -> Option<Uuid> {
-        let over =
-            |uid: &&Uuid| self.lives.get(*uid).and_then(|life| life.died).is_some_and(|died| died <= until);
-        self.pending.iter().rev().find(over).copied()
+    /// Whether nothing may be owed to the life that was born at `born`. `None` if there is too much to tell.
+    pub(super) fn may_owe_nothing(&self, born: u64, leniency: Leniency) -> Option<bool> {
+        self.owed(born, leniency).map(|owed| owed.contains(&Pairs::new()))
     }
 
     /// A record holds what was owed at `until`.
@@ -169,8 +193,11 @@ impl Name {
         if life.now.terminating {
             return Some("it is being deleted".to_owned());
         }
-        if life.marked.is_none() && !self.may_owe_nothing(life.born, leniency) {
-            return Some("it did not get its own back".to_owned());
+        match self.may_owe_nothing(life.born, leniency) {
+            _ if life.marked.is_some() => {}
+            Some(true) => {}
+            Some(false) => return Some("it did not get its own back".to_owned()),
+            None => return Some(UNJUDGED.to_owned()),
         }
         let kept = life.kept();
         match &self.record {
@@ -186,7 +213,7 @@ impl Name {
     }
 
     fn unsettled_absent(&self, leniency: Leniency) -> Option<String> {
-        let owed = self.owed(u64::MAX, leniency)?;
+        let Some(owed) = self.owed(u64::MAX, leniency) else { return Some(UNJUDGED.to_owned()) };
         match &self.record {
             None => (!owed.contains(&Pairs::new())).then(|| "it is away and has no record".to_owned()),
             Some(record) if record.kept.labels.is_empty() && owed.contains(&Pairs::new()) => None,

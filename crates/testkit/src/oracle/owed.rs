@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use perennial_core::kept::Pairs;
 
-/// Beyond so many accounts none is wrong any more.
+/// Beyond so many accounts hardly one is wrong any more.
 const MOST: usize = 512;
 
 /// A life that is over.

@@ -31,9 +31,26 @@ pub(super) struct State {
     pub(super) waiting: usize,
     in_flight: HashMap<u64, (Call, CancellationToken)>,
     past: HashMap<String, VecDeque<Bytes>>,
+    /// Streams that are past their list, by their call.
+    following: HashMap<u64, String>,
 }
 
 impl State {
+    /// A stream is past its list: from here on it tells what changes.
+    pub(super) fn begin_following(&mut self, call: &Call) {
+        self.following.insert(call.index, call.resource.clone());
+    }
+
+    /// A stream is over.
+    pub(super) fn end_following(&mut self, call: &Call) {
+        self.following.remove(&call.index);
+    }
+
+    /// Whether a stream tells what changes in a resource.
+    pub(super) fn follows(&self, resource: &str) -> bool {
+        self.following.values().any(|followed| followed == resource)
+    }
+
     /// Remembers an event of a resource.
     pub(super) fn remember(&mut self, resource: &str, line: &Bytes) {
         if !self.past.contains_key(resource) {
@@ -72,6 +89,7 @@ impl Shared {
             waiting: 0,
             in_flight: HashMap::new(),
             past: HashMap::new(),
+            following: HashMap::new(),
         };
         let (changed, _) = watch::channel(());
         Self { client, ended: CancellationToken::new(), changed, state: Mutex::new(state) }

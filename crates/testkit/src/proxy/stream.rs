@@ -73,6 +73,10 @@ impl Pump {
         // What is on already is looked at before the first event.
         changed.mark_changed();
         let ended = shared.ended.clone();
+        let in_list = in_flight.call.verb == Verb::ListWatch;
+        if !in_list {
+            shared.state().begin_following(&in_flight.call);
+        }
         let pump = Self {
             shared,
             call: in_flight.call.clone(),
@@ -83,7 +87,7 @@ impl Pump {
             thrown: HashSet::new(),
             items,
             breaks,
-            in_list: in_flight.call.verb == Verb::ListWatch,
+            in_list,
             ended: false,
         };
         tokio::spawn(async move { ended.run_until_cancelled(pump.run()).await });
@@ -144,7 +148,10 @@ impl Pump {
             let half = if event.ends_list { 0 } else { event.line.len() / 2 };
             return self.break_off(event.line.slice(..half)).await;
         }
-        self.in_list &= !event.ends_list;
+        if event.ends_list {
+            self.in_list = false;
+            self.shared.state().begin_following(&self.call);
+        }
         let strikes = {
             let mut state = self.shared.state();
             if event.is_change() {
@@ -257,5 +264,11 @@ impl Pump {
         // Whether anybody still reads makes no difference: it is over.
         let _ = self.out.send(breaking(last)).await;
         Err(Over)
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.shared.state().end_following(&self.call);
     }
 }

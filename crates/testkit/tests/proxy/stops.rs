@@ -111,3 +111,14 @@ async fn the_journal_has_every_call() {
     assert!(journal.iter().all(|entry| entry.call.resource == "configmaps"));
     assert_eq!(world.proxy.calls(), 3);
 }
+
+#[tokio::test]
+async fn a_stream_is_followed_from_the_end_of_its_list_until_it_breaks() {
+    let world = World::new().await;
+    assert!(!world.proxy.follows("configmaps"));
+    let watch = world.watching().await;
+    assert!(world.proxy.follows("configmaps") && !world.proxy.follows("nodes"));
+    world.proxy.cut(&Matcher::streams());
+    until("the stream is over", || !world.proxy.follows("configmaps")).await;
+    drop(watch);
+}

@@ -55,7 +55,11 @@ impl Case<'_> {
             return self.marked(seen, live);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        let later = |memory: &Memory| self.line.ends.iter().any(|end| end.version > memory.version);
         match self.ended(seen, record) {
+            Some(memory) if memory.unproved.is_some() && later(&memory) => {
+                self.doubt(record, self.capture(|| Plan::Close(self.close(Some(record), memory))))
+            }
             Some(memory) => self.doubt(record, self.returned(Some(record), memory, live)),
             None => Plan::Rest(Why::Unmanaged),
         }

@@ -2,7 +2,7 @@
 
 use super::dsl::*;
 use crate::keeper::{Mark, Notice, Plan, Why};
-use crate::record::State;
+use crate::record::{Record, State};
 
 // Live U without its mark, closed(V): Give.
 
@@ -193,6 +193,22 @@ fn an_end_that_cannot_be_proved_is_given_as_recorded_with_the_doubt_told() {
         .lost(U1)
         .with(record)
         .gives(telling(Notice::Unproved, next(giving(U2, 20).label("a", "1").unproved(U1, State::Giving))));
+}
+
+#[test]
+fn a_doubt_is_recorded_before_later_lives_are_merged_over_it() {
+    let record = open(U1, 10).label("a", "1");
+    let later = || end(U2, 25).label("b", "1");
+    let closed = closed(U1, 10).label("a", "1").unproved(U1, State::Open);
+    let closed = Record { deleted_at: Some(NOW), ..closed };
+    node(live(U3, 30))
+        .ends([later()])
+        .lost(U1)
+        .with(record.clone())
+        .closes(telling(Notice::Unproved, next(closed.clone())));
+    gone(50).ends([later()]).lost(U1).with(record).closes(telling(Notice::Unproved, next(closed.clone())));
+    let given = giving(U3, 30).label("a", "1").label("b", "1");
+    node(live(U3, 30)).ends([later()]).lost(U1).with(closed.clone()).gives(next(given.before(&closed)));
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use perennial_core::policy::Policy;
 use perennial_testkit::{
     ControlPlane, Snapshot,
     oracle::{Judge, Oracle, Told},
 };
 
-use crate::replica::Replica;
+use crate::{plan::KEYS, replica::Replica};
 
 /// Where the keepers' records are.
 const NAMESPACE: &str = "perennial";
@@ -32,6 +32,9 @@ impl Cluster {
         let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await?;
         let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
         let judge = Judge::new(Policy::default(), NAMESPACE);
+        for key in KEYS {
+            ensure!(judge.keeps(key), "nobody would judge what becomes of {key}");
+        }
         let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
         let arguments = arguments.to_vec();
         let mut cluster = Self { replicas: Vec::new(), oracle, plane, snapshot: None, kubeconfig, arguments };
@@ -51,22 +54,23 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until every replica is in step.
+    /// Waits until every replica that runs is in step.
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
-        for (number, replica) in self.replicas.iter().enumerate() {
+        for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| !replica.is_down()) {
             replica.ready().await.with_context(|| format!("replica {number} is in step"))?;
         }
         Ok(())
     }
 
-    /// Whether every replica says that it has nothing to do.
-    pub(crate) async fn is_idle(&self) -> bool {
-        for replica in &self.replicas {
-            if !replica.is_idle().await {
-                return false;
+    /// The replicas that run and do not say yet that they have nothing to do.
+    pub(crate) async fn restless(&self) -> Vec<usize> {
+        let mut restless = Vec::new();
+        for (number, replica) in self.replicas.iter().enumerate() {
+            if !replica.is_down() && !replica.is_idle().await {
+                restless.push(number);
             }
         }
-        true
+        restless
     }
 
     /// Other replicas in the place of those that run, with other ways to the API server.

@@ -15,12 +15,11 @@ impl Cluster {
     /// Makes all of it happen, one after the other.
     pub(crate) async fn break_things(&mut self, faults: &[Fault]) -> anyhow::Result<()> {
         for fault in faults {
-            // Told before it happens: what is missed from here on may be excused.
-            self.oracle.tell(Told::Disturbed);
             self.note(format!("{fault:?}"));
+            self.foresee(fault);
             self.break_thing(fault).await.with_context(|| format!("{fault:?}"))?;
         }
-        Ok(())
+        self.listen().await
     }
 
     async fn break_thing(&mut self, fault: &Fault) -> anyhow::Result<()> {
@@ -96,7 +95,7 @@ impl Cluster {
         for replica in &self.replicas {
             noticed.push(replica.histories().await?.unwrap_or_default());
         }
-        self.oracle.suspend();
+        self.oracle.suspend().await?;
         self.plane.restore_etcd(&snapshot).await?;
         self.oracle.restored(snapshot.revision)?;
         for (number, (replica, before)) in self.replicas.iter().zip(noticed).enumerate() {
@@ -106,13 +105,32 @@ impl Cluster {
             })
             .await?;
         }
+        self.ready().await?;
+        self.oracle.fence().await?;
+        self.oracle.tell(Told::Noticed);
         Ok(())
+    }
+
+    /// Nothing goes wrong any more, but who is down stays down. Returns whether there are some who are and some who
+    /// are not: these have to do the work of those.
+    pub(crate) async fn ease(&mut self) -> anyhow::Result<bool> {
+        self.note("all is healed but for those who are down".to_owned());
+        self.snapshot = None;
+        self.plane.ready().await?;
+        for replica in &mut self.replicas {
+            replica.ease().await?;
+        }
+        self.ready().await?;
+        self.listen().await?;
+        let down = self.replicas.iter().filter(|replica| replica.is_down()).count();
+        Ok(0 < down && down < self.replicas.len())
     }
 
     /// Everything runs, and as many replicas as at first.
     pub(crate) async fn heal(&mut self, replicas: usize) -> anyhow::Result<()> {
         self.note("all is healed".to_owned());
         self.snapshot = None;
+        self.foresee_start_of_all();
         while self.replicas.len() > replicas {
             if let Some(mut replica) = self.replicas.pop() {
                 replica.heal().await?;
@@ -123,6 +141,7 @@ impl Cluster {
         for replica in &mut self.replicas {
             replica.heal().await?;
         }
-        self.ready().await
+        self.ready().await?;
+        self.listen().await
     }
 }

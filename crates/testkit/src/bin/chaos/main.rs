@@ -7,6 +7,7 @@
 
 mod args;
 mod cluster;
+mod ears;
 mod faults;
 mod hands;
 mod plan;

@@ -5,7 +5,7 @@ mod drill;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub(crate) use draw::draw;
+pub(crate) use draw::{KEYS, draw};
 
 /// Labels by key.
 pub(crate) type Labels = BTreeMap<String, String>;

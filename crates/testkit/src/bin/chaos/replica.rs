@@ -8,7 +8,7 @@ use perennial_testkit::{
     proxy::{Injection, Proxy},
 };
 
-use crate::{plan::Wire, wire::Line};
+use crate::{ears::Ears, plan::Wire, wire::Line};
 
 /// How often a replica looks at everything again. Short, so that silence is soon proved.
 const RESYNC: &str = "--resync=1s";
@@ -36,6 +36,7 @@ pub(crate) struct Replica {
     process: KeeperProcess,
     line: Line,
     state: State,
+    pub(crate) ears: Ears,
 }
 
 impl Replica {
@@ -58,11 +59,21 @@ impl Replica {
         let builder = if number.is_multiple_of(2) { builder.arg(name) } else { builder };
         let builder = arguments.iter().fold(builder, KeeperBuilder::arg);
         let process = builder.spawn().await.context("starting a replica")?;
-        Ok(Self { process, line, state: State::Up })
+        Ok(Self { process, line, state: State::Up, ears: Ears::starting() })
     }
 
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
         self.process.ready(READY).await
+    }
+
+    /// Whether it is in step now.
+    pub(crate) async fn is_ready(&self) -> bool {
+        self.process.get("/readyz").await.is_ok()
+    }
+
+    /// Whether it does not run.
+    pub(crate) fn is_down(&self) -> bool {
+        self.state == State::Down
     }
 
     pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
@@ -100,19 +111,31 @@ impl Replica {
         self.line.lift();
     }
 
+    /// How many calls it made so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.line.calls()
+    }
+
+    /// The writes that it asked for since it had made so many calls.
+    pub(crate) fn writes_since(&self, calls: u64) -> Vec<String> {
+        self.line.writes_since(calls)
+    }
+
     /// Counts how often it looks at everything again, from now on.
     pub(crate) fn resyncs(&self) -> Injection {
         self.line.resyncs()
     }
 
+    /// It hears everything, and runs unless it is down.
+    pub(crate) async fn ease(&mut self) -> anyhow::Result<()> {
+        self.lift();
+        if self.state == State::Paused { self.resume().await } else { Ok(()) }
+    }
+
     /// It runs, hears everything, and is in step in a while.
     pub(crate) async fn heal(&mut self) -> anyhow::Result<()> {
-        self.lift();
-        match self.state {
-            State::Up => Ok(()),
-            State::Paused => self.resume().await,
-            State::Down => self.start_again().await,
-        }
+        self.ease().await?;
+        if self.is_down() { self.start_again().await } else { Ok(()) }
     }
 
     /// Fails if it has ended by itself.
@@ -120,8 +143,12 @@ impl Replica {
         if self.state == State::Down { Ok(()) } else { self.process.check().await }
     }
 
-    /// Whether it says that it has nothing to do.
+    /// Whether it is told of every change, and says that it has nothing to do. One whose way was blocked for a while
+    /// waits before it tries again, and has nothing to do because it has heard of nothing.
     pub(crate) async fn is_idle(&self) -> bool {
+        if !self.line.follows() {
+            return false;
+        }
         let Ok(metrics) = self.process.metrics().await else { return false };
         let nothing = |name: &str| metrics.get(name).is_some_and(|value| *value == 0.0);
         nothing("perennial_pending") && nothing("perennial_inflight")

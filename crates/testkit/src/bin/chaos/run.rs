@@ -16,7 +16,7 @@ use crate::{
     args::Args,
     cluster::Cluster,
     plan::draw,
-    round::{self, Report},
+    round::{self, Done, Report},
 };
 
 /// So many nodes are looked up in the replicas' logs, and so many lines of each log are shown.
@@ -125,7 +125,7 @@ fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
 }
 
 fn line(report: &Report) -> String {
-    let Report { theme, deeds, faults, tally, settled } = report;
+    let Report { theme, done: Done { deeds, faults }, tally, settled } = report;
     let Tally { lives, patches, records, excused, unjudged } = tally;
     let many: usize = faults.values().sum();
     let told = |many: usize, what| if many > 0 { format!(", {many} {what}") } else { String::new() };
@@ -139,7 +139,7 @@ fn line(report: &Report) -> String {
 
 impl Total {
     fn add(&mut self, report: Report) {
-        let Report { theme: _, deeds, faults, tally, settled: _ } = report;
+        let Report { theme: _, done: Done { deeds, faults }, tally, settled: _ } = report;
         self.rounds += 1;
         self.deeds += deeds;
         self.tally.lives += tally.lives;

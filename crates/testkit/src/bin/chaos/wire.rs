@@ -92,6 +92,26 @@ impl Line {
         }
     }
 
+    /// Whether it is told of every change now.
+    pub(crate) fn follows(&self) -> bool {
+        ["nodes", "configmaps", "leases"].iter().all(|resource| self.proxy.follows(resource))
+    }
+
+    /// How many calls came so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.proxy.calls()
+    }
+
+    /// The writes that were asked for since there were so many calls, whatever came of them. A replica that lives says
+    /// so all the time, and may tell what it did: Leases and Events do not count.
+    pub(crate) fn writes_since(&self, calls: u64) -> Vec<String> {
+        let counts = |call: &Call| {
+            call.index >= calls && call.verb.writes() && !["leases", "events"].contains(&&*call.resource)
+        };
+        let journal = self.proxy.journal().into_iter().map(|entry| entry.call);
+        journal.filter(counts).map(|call| call.to_string()).collect()
+    }
+
     /// Counts how often it looks at everything again from now on: each time it asks where history stands.
     pub(crate) fn resyncs(&self) -> Injection {
         self.proxy.inject(Matcher::lists("nodes").when(asks_where), Fault::DelayReply(Duration::ZERO))

@@ -96,9 +96,15 @@ impl Judge {
     /// What was given must be what the record said, and all of it.
     fn gave(&mut self, version: u64, name: &str, before: &Sighting, added: &Pairs) {
         let Some(lives) = self.names.get_mut(name) else { return };
+        let Some(born) = lives.lives.get(&before.uid).map(|life| life.born) else { return };
+        // A confused one may give what the other history owed, but not nothing.
+        let owed = lives.owed(born, self.leniency).filter(|_| self.confused);
+        let all_of = |owed: &Pairs| lacking(&lacking(owed, &before.labels), added).is_empty();
+        let confused = self.confused && owed.is_none_or(|owed| owed.iter().any(all_of));
         let Some(life) = lives.lives.get_mut(&before.uid) else { return };
-        let exact = life.givings.iter().any(|giving| lacking(giving, &before.labels) == *added);
-        let (last, first) = (life.givings.last().cloned(), life.marked.is_none());
+        let exact = life.may_be_given().any(|giving| lacking(giving, &before.labels) == *added);
+        let last = life.givings.last().map(|giving| giving.labels.clone());
+        let first = life.marked.is_none();
         life.marked = life.marked.or(Some(version));
         if first {
             lives.square();
@@ -106,7 +112,7 @@ impl Judge {
         if before.terminating {
             self.breach(Breach::OlderWon, name, version, "a dying node was written".to_owned());
         }
-        if exact || self.confused {
+        if exact || confused {
             return;
         }
         let Some(giving) = last else {

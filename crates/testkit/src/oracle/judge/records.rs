@@ -1,14 +1,14 @@
 //! Records: each says something about a life, and history tells whether that is so.
 
 use perennial_core::{
-    kept::Pairs,
+    kept::{Kept, Pairs},
     record::{Record, State},
 };
 use uuid::Uuid;
 
 use super::Judge;
 use crate::oracle::{
-    life::Leniency,
+    life::{Giving, Leniency},
     timeline::{self, pairs, short},
     violation::Breach,
 };
@@ -34,7 +34,14 @@ impl Judge {
     }
 
     fn erased(&mut self, version: u64, node: &str) {
-        let Some(name) = self.names.get_mut(node) else { return };
+        self.wrote(version, node, "the record's end");
+        let Some(name) = self.names.get_mut(node) else {
+            if self.left.remove(node) {
+                let what = "the record of a node that is away was removed".to_owned();
+                self.breach(Breach::Lost, node, version, what);
+            }
+            return;
+        };
         name.timeline.add(version, "keeper: the record is gone".to_owned());
         if let Some(record) = name.record.take().filter(|record| !record.is_empty()) {
             let what = format!("its record with {} was removed", pairs(&record.kept.labels));
@@ -44,10 +51,16 @@ impl Judge {
 
     fn written(&mut self, version: u64, node: &str, record: &Record) {
         let uid = record.incarnation.uid;
+        if let Some(doubt) = &record.unproved
+            && let Some(life) = self.names.get_mut(node).and_then(|name| name.lives.get_mut(&doubt.uid))
+        {
+            life.doubted = true;
+        }
         if !self.confused {
             self.follows(version, node, record);
             self.shrinks(version, node, record);
         }
+        self.beyond(version, node, record);
         let lived = self.names.get(node).is_some_and(|name| name.lives.contains_key(&uid));
         match record.state {
             // Late writes may come from the other history: only what comes of it counts.
@@ -64,10 +77,21 @@ impl Judge {
         if let Some(life) = name.lives.get_mut(&uid).filter(|_| record.state != State::Closed) {
             life.recorded = Some(record.kept.labels.clone());
             if record.state == State::Giving {
-                life.givings.push(record.kept.labels.clone());
+                let labels = record.kept.labels.clone();
+                life.givings.push(Giving { labels, doubted: record.unproved.is_some() });
             }
         }
         name.record = Some(Box::new(record.clone()));
+    }
+
+    /// Labels are kept, and nothing else.
+    fn beyond(&mut self, version: u64, node: &str, record: &Record) {
+        let Kept { labels: _, annotations, taints, unschedulable } = &record.kept;
+        let more = !annotations.is_empty() || !taints.is_empty() || *unschedulable;
+        if more || !record.waiting.is_empty() {
+            let what = "its record holds more than labels, which nobody asked for".to_owned();
+            self.breach(Breach::OlderWon, node, version, what);
+        }
     }
 
     /// The version never goes down, and the sequence grows by one.
@@ -106,7 +130,9 @@ impl Judge {
         let Some(name) = self.names.get(node) else { return };
         let Some(life) = name.lives.get(&record.incarnation.uid) else { return };
         let then = life.states.get(&record.version).map(|kept| (**kept).clone());
-        let owes = life.marked.is_none() && !name.may_owe_nothing(life.born, self.leniency);
+        let owes_nothing = name.may_owe_nothing(life.born, self.leniency);
+        let marked = life.marked.is_some();
+        self.tally.unjudged += usize::from(owes_nothing.is_none() && !marked);
         match then {
             Some(then) if then == record.kept.labels => {}
             Some(then) => {
@@ -120,7 +146,7 @@ impl Judge {
                 self.breach(Breach::OlderWon, node, version, what);
             }
         }
-        if owes {
+        if owes_nothing == Some(false) && !marked {
             let what = "its record was opened though it had not got its own back".to_owned();
             self.breach(Breach::Lost, node, version, what);
         }
@@ -145,7 +171,8 @@ impl Judge {
         self.account(version, node, record, born);
     }
 
-    /// closed(U)@d: U was the last to die, at d, and the content is what is owed after it.
+    /// closed(U)@d: U died at d, and the content is what is owed after it. Others may have died since: their ends come
+    /// later.
     fn closed(&mut self, version: u64, node: &str, record: &Record) {
         let uid = record.incarnation.uid;
         let Some(name) = self.names.get(node) else { return };
@@ -153,15 +180,9 @@ impl Judge {
             let what = format!("its record was closed for {}, which lives", short(uid));
             return self.breach(Breach::OlderWon, node, version, what);
         };
-        let last = name.last_over(died).unwrap_or(uid);
         if record.unproved.is_none() && record.version != died {
             let what =
                 format!("its record was closed at {}, but {} died at {died}", record.version, short(uid));
-            self.breach(Breach::OlderWon, node, version, what);
-        }
-        if last != uid {
-            let what =
-                format!("its record was closed for {}, though {} died after it", short(uid), short(last));
             self.breach(Breach::OlderWon, node, version, what);
         }
         self.account(version, node, record, died);
@@ -175,11 +196,10 @@ impl Judge {
         let strictly = strict.is_none_or(|owed| owed.contains(&record.kept.labels));
         let doubted = record.unproved.as_ref().map(|doubt| doubt.uid);
         let died = |uid: &Uuid| name.lives.get(uid).and_then(|life| life.died);
-        let compacted = self.leniency.compacted;
-        let excused =
-            doubted.is_none_or(|uid| self.leniency.disturbed && died(&uid).is_some_and(|at| at <= compacted));
+        let leniency = self.leniency;
+        let excused = doubted.is_none_or(|uid| died(&uid).is_some_and(|at| leniency.has_lost(at)));
         if !excused {
-            let what = "its end is called unproved, but history has it".to_owned();
+            let what = "its end is called unproved, but history has it, or somebody saw it".to_owned();
             self.breach(Breach::Lost, node, version, what);
         }
         let content = &record.kept.labels;

@@ -1,8 +1,14 @@
 //! Histories in which one promise is broken, each in one way.
 
+use perennial_core::{
+    kept::Pairs,
+    record::{Record, State, Unproved, Waiting},
+};
+use serde_json::json;
+use uuid::Uuid;
+
 use super::script::{Script, pairs};
-use crate::oracle::{Breach, Told};
-use perennial_core::record::State;
+use crate::oracle::{Breach, Entry, Fact, Told};
 
 /// A node with `a=1 b=1` that died, is closed, and is back bare.
 fn returned() -> Script {
@@ -54,6 +60,18 @@ fn lost_it_is_marked_and_not_given_all() {
 #[test]
 fn lost_a_record_is_removed() {
     restored().found(None).breaks(Breach::Lost, "was removed");
+}
+
+#[test]
+fn lost_a_record_is_removed_long_after_its_node_went() {
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1").gone().closed(1, "a=1").is_fine();
+    script.judge.forget();
+    script.found(None).breaks(Breach::Lost, "of a node that is away was removed");
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1").unlabel("a").open(1, "").gone().closed(1, "").is_fine();
+    script.judge.forget();
+    script.found(None).is_clean();
 }
 
 #[test]
@@ -157,6 +175,45 @@ fn older_won_a_record_makes_something_up() {
 }
 
 #[test]
+fn older_won_a_record_holds_what_nobody_keeps() {
+    let breaks = |change: &dyn Fn(&mut Record)| {
+        let mut script = Script::new();
+        script.born(1, "a=1");
+        script.written(State::Open, 1, script.now(), "a=1", change);
+        script.breaks(Breach::OlderWon, "more than labels");
+    };
+    breaks(&|record| drop(record.kept.annotations.insert("x".to_owned(), String::new())));
+    breaks(&|record| record.kept.unschedulable = true);
+    breaks(&|record| {
+        let waiting = Waiting { value: String::new(), provider_id: None };
+        record.waiting.insert("node-role.kubernetes.io/x".to_owned(), waiting);
+    });
+}
+
+#[test]
+fn older_won_a_record_is_not_what_its_metadata_say() {
+    let mut script = Script::new();
+    script.born(1, "a=1").open(1, "a=1");
+    let record = script.record.clone().expect("a record");
+    let read = |annotations: Pairs, label: &str| {
+        let labels = json!({"perennial.dev/state": label});
+        let data = json!({"record.json": record.to_json()});
+        let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "data": data});
+        let key = "/registry/configmaps/perennial/node-record.n";
+        let entry = Entry::read(99, key, Some(object.to_string().as_bytes())).expect("JSON");
+        match entry.expect("a record").fact {
+            Fact::Record { found: Some(found), .. } => found.map(|found| *found),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(read(record.annotations(), "open"), Ok(record.clone()));
+    assert!(read(record.annotations(), "closed").is_err_and(|why| why.contains("its label says")));
+    let later = Record { sequence: 2, ..record.clone() };
+    assert!(read(later.annotations(), "open").is_err_and(|why| why.contains("its annotations say")));
+    assert!(read(Pairs::new(), "open").is_err_and(|why| why.contains("its annotations say None")));
+}
+
+#[test]
 fn older_won_a_living_node_is_closed() {
     let mut script = Script::new();
     script.born(1, "a=1").open(1, "a=1").closed(1, "a=1").breaks(Breach::OlderWon, "which lives");
@@ -178,6 +235,22 @@ fn older_won_more_is_given_than_is_owed() {
 }
 
 #[test]
+fn older_won_something_is_given_that_the_record_no_longer_says() {
+    let given_again = |doubted: bool| {
+        let mut script = Script::new();
+        script.born(1, "a=1").open(1, "a=1").nobody_watches().label("a=2").gone();
+        let died = script.now();
+        let born = script.tell(Told::Compacted(died)).born(2, "").now();
+        let doubt = doubted.then_some(Unproved { uid: Uuid::from_u128(1), from: State::Open });
+        script.written(State::Giving, 2, born, "a=1", |record| record.unproved = doubt);
+        script.record(State::Giving, 2, born, "a=2").given("a=1");
+        script
+    };
+    given_again(true).is_clean();
+    given_again(false).breaks(Breach::OlderWon, "but the record said {a=2}");
+}
+
+#[test]
 fn older_won_a_node_is_patched_before_its_record_says_so() {
     returned().given("a=1 b=1").breaks(Breach::OlderWon, "before any record");
 }
@@ -196,8 +269,18 @@ fn noise_a_record_or_a_node_is_written_in_silence() {
     script.open(2, "a=1 b=1").breaks(Breach::Noise, "the record was written");
     let mut script = returned();
     script.giving(2, "a=1 b=1").tell(Told::Quiet).given("a=1 b=1").breaks(Breach::Noise, "the Node");
+    let mut script = Script::new();
+    script.born(1, "").open(1, "").tell(Told::Quiet).found(None).breaks(Breach::Noise, "the record's end");
     let mut script = restored();
     script.tell(Told::Quiet).tell(Told::Loud).label("a=2").open(2, "a=2 b=1").is_clean();
+}
+
+#[test]
+fn noise_a_write_is_asked_for_that_changes_nothing() {
+    let asked = || Told::Asked { replica: "replica 1".to_owned(), what: "Patch".to_owned() };
+    let mut script = restored();
+    script.tell(asked()).tell(Told::Quiet).is_clean();
+    script.tell(asked()).breaks(Breach::Noise, "asked for a write");
 }
 
 #[test]

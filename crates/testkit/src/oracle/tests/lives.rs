@@ -64,12 +64,12 @@ fn a_late_save_of_what_was_true_is_harmless() {
 }
 
 #[test]
-fn a_life_that_no_record_named_may_be_missed_if_replicas_were_disturbed() {
+fn a_life_that_no_record_named_may_be_missed_if_somebody_did_not_hear_of_it() {
     let lives = |disturbed: bool, given: &str| {
         let mut script = Script::new();
         script.born(1, "a=1").open(1, "a=1");
         if disturbed {
-            script.tell(Told::Disturbed);
+            script.nobody_watches();
         }
         script.gone().born(2, "b=2").gone().born(3, "").giving(3, given);
         script
@@ -84,7 +84,7 @@ fn a_life_that_no_record_named_may_be_missed_if_replicas_were_disturbed() {
 #[test]
 fn a_label_that_somebody_removed_may_leave_though_a_life_that_was_missed_bore_it() {
     let mut script = Script::new();
-    script.born(1, "a=1 b=1").open(1, "a=1 b=1").tell(Told::Disturbed).unlabel("b").gone();
+    script.born(1, "a=1 b=1").open(1, "a=1 b=1").nobody_watches().unlabel("b").gone();
     script.born(2, "b=2").gone().born(3, "").giving(3, "a=1").is_clean();
 }
 
@@ -94,7 +94,7 @@ fn what_was_recorded_counts_where_history_is_gone() {
         let mut script = Script::new();
         script.born(1, "a=1").open(1, "a=1");
         let saved = script.now() - 1;
-        script.tell(Told::Disturbed).label("a=2").gone();
+        script.nobody_watches().label("a=2").gone();
         if compacted {
             script.tell(Told::Compacted(script.now()));
         }
@@ -107,16 +107,6 @@ fn what_was_recorded_counts_where_history_is_gone() {
     let died = script.now() - 2;
     script.record(State::Closed, 1, died, "a=2").is_fine();
     lives(false).breaks(Breach::Lost, "called unproved");
-}
-
-#[test]
-fn after_a_restore_of_etcd_only_the_outcome_is_judged() {
-    let mut script = Script::new();
-    script.born(1, "a=1").open(1, "a=1").tell(Told::Disturbed).tell(Told::Restored(12));
-    script.record(State::Open, 1, 900, "a=7").is_clean();
-    script.waits("something else");
-    script.record(State::Open, 1, script.now(), "a=1").is_fine();
-    script.tell(Told::Calm).record(State::Open, 1, 2, "a=1").breaks(Breach::OlderWon, "went back");
 }
 
 #[test]

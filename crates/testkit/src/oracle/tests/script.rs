@@ -27,7 +27,7 @@ pub(super) struct Script {
     pub(super) judge: Judge,
     version: u64,
     node: Option<Sighting>,
-    record: Option<Record>,
+    pub(super) record: Option<Record>,
     hands: u32,
 }
 
@@ -46,6 +46,11 @@ impl Script {
     pub(super) fn tell(&mut self, told: Told) -> &mut Self {
         self.fold(Fact::Told(told));
         self
+    }
+
+    /// Nobody may have seen what ends from here on.
+    pub(super) fn nobody_watches(&mut self) -> &mut Self {
+        self.tell(Told::Missed { by_one: u64::MAX, by_all: u64::MAX })
     }
 
     /// The version of the last step.

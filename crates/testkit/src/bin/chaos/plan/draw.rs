@@ -6,7 +6,8 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use super::{Deed, Labels, Plan, Theme, Tick, drill::Drill};
 
-const KEYS: [&str; 6] =
+/// The labels that people set.
+pub(crate) const KEYS: [&str; 6] =
     ["team", "pool", "example.com/tier", "example.com/rack", "example.com/incident", "canary"];
 const THEMES: [Theme; 10] = [
     Theme::Replicas,
