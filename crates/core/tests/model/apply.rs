@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use perennial_core::keeper::{
-    Answer, Body, Erasure, Line, Mark, Patch, Plan, Proof, RecordSight, Seen, Sight, Verdict, Write, decide,
+    Answer, Body, Erasure, Line, Mark, Patch, Plan, Proof, Provider, RecordSight, Seen, Sight, Verdict,
+    Write, decide,
 };
 use perennial_core::kept::Pairs;
 use perennial_core::ranks::Turn;
@@ -11,6 +12,7 @@ use perennial_core::record::{Record, State as Phase, Version};
 use uuid::Uuid;
 
 use super::guards::Guard;
+use super::machines::{Machine, role};
 use super::state::{Labels, NODE, Node, Over, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
@@ -29,6 +31,7 @@ impl State {
         let plan = match without {
             Some(Guard::Lagging) => decide(NODE, &not_lagging(&replica.line), &cx),
             Some(Guard::Repair) => decide(NODE, &without_doubt(&replica.line), &cx),
+            Some(Guard::Machine) => decide(NODE, &as_remembered(&replica.line), &cx),
             _ => decide(NODE, &replica.line, &cx),
         };
         (plan, over)
@@ -93,7 +96,9 @@ impl State {
             proof.answer(version, answer);
         }
         match proof.verdict() {
-            Verdict::Proved { last, deleted } => self.node_ended(at, last, deleted, without),
+            Verdict::Proved { last, deleted } => {
+                self.node_ended(at, last, deleted, &last.machine.provider(), without);
+            }
             Verdict::Lost => self.replicas[at].line.lost = Some(whose),
         }
     }
@@ -101,9 +106,9 @@ impl State {
     /// Takes what is recorded for the end.
     fn pretend(&mut self, at: usize, whose: Uuid, from: Version) {
         let Some((_, stored)) = self.server.record() else { return };
-        let node =
-            Node { life: life(whose), labels: super::state::kept(&stored.record.kept), mark: Mark::None };
-        self.node_ended(at, node, from + 1, None);
+        let labels = super::state::kept(&stored.record.kept);
+        let node = Node { life: life(whose), labels, mark: Mark::None, machine: Machine::ANY };
+        self.node_ended(at, node, from + 1, &Provider::Unread, None);
     }
 
     fn write(&mut self, at: usize, mut write: Write, over: Over, reply: Reply, without: Option<Guard>) {
@@ -112,10 +117,16 @@ impl State {
             self.read_record(at);
             return;
         }
-        // Undo has no say in any decision.
-        write.record.previous.clear();
+        if without == Some(Guard::Waiting) {
+            write.record.waiting.clear();
+        }
+        if without == Some(Guard::Previous) {
+            write.record.previous.clear();
+        }
         let before = self.server.record().map(|(_, stored)| stored.record.clone());
         self.judge_write(at, before.as_deref(), &write);
+        // Undo has no say in any decision.
+        write.record.previous.clear();
         let version = self.server.record_head() + 1;
         self.server.made += u8::from(self.server.record().is_none());
         let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);
@@ -143,6 +154,7 @@ impl State {
         };
         self.judge_patch(at, node, patch);
         node.labels = Labels::of(&patch.labels).over(node.labels);
+        node.machine.role = role(&patch.labels).max(node.machine.role);
         if uid(node.life) == patch.uid {
             node.mark = patch.mark;
         }
@@ -196,6 +208,22 @@ fn without_doubt(line: &Line) -> Line {
             Body::Summary(summary) => summary.unproved = false,
             _ => {}
         }
+    }
+    line
+}
+
+/// The line of one who takes the machine that bears the name for the one that is remembered.
+fn as_remembered(line: &Line) -> Line {
+    let mut line = line.clone();
+    let remembered = line.seen().and_then(|seen| match &seen.body {
+        Body::Whole(record) => {
+            let waits = record.waiting.values().find_map(|waiting| waiting.provider_id.clone());
+            waits.or_else(|| record.incarnation.provider_id.clone())
+        }
+        _ => None,
+    });
+    if let (Sight::Live(live), Some(remembered)) = (&mut line.sight, remembered) {
+        live.provider = Provider::Read(Some(remembered));
     }
     line
 }

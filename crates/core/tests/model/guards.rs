@@ -5,7 +5,8 @@
 
 use super::bounds::{Budget, Config};
 use super::check::breaks;
-use super::state::{BARE, Labels, WIDE};
+use super::machines::{TOLD, UNTOLD};
+use super::state::{BARE, Labels, PROVIDER, WIDE};
 
 /// A guard that can be taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +45,14 @@ pub(crate) enum Guard {
     Histories,
     /// A record that was collected takes nothing along that came after it.
     Collected,
+    /// Who the machine is, is compared.
+    Machine,
+    /// Privileged keys wait in the record.
+    Waiting,
+    /// What another machine displaces goes into `previous`.
+    Previous,
+    /// A young node without a `providerID` is asked again.
+    AskAgain,
 }
 
 /// Two replicas, and as much of everything as the counterexamples need.
@@ -148,4 +157,31 @@ fn when_histories_are_not_judged_there_is_a_counterexample() {
 fn when_a_collected_record_counts_as_removed_by_a_person_there_is_a_counterexample() {
     let config = world(4, Budget { over_cap: 1, ..CALM });
     breaks(Config { replicas: &[WIDE], joiners: &[WIDE], births: LABELLED, ..config }, Guard::Collected);
+}
+
+#[test]
+fn when_machines_are_not_compared_before_waiting_keys_are_given_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::Machine);
+}
+
+#[test]
+fn when_machines_are_not_compared_before_anything_is_given_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: TOLD, keys: 0, ..config }, Guard::Machine);
+}
+
+#[test]
+fn when_a_write_drops_what_waits_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::Waiting);
+}
+
+#[test]
+fn when_a_machine_is_not_asked_for_again_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::AskAgain);
+}
+
+#[test]
+fn when_another_machine_displaces_what_nobody_keeps_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: TOLD, keys: 0, ..config }, Guard::Previous);
 }

@@ -25,7 +25,7 @@ impl State {
             self.node_applied(at, version, node, without);
         } else {
             let node = before.expect("it was there, for it was deleted");
-            self.node_ended(at, node, version, without);
+            self.node_ended(at, node, version, &Provider::Unread, without);
         }
         self.look(at);
     }
@@ -33,9 +33,14 @@ impl State {
     fn node_applied(&mut self, at: usize, version: Version, node: Node, without: Option<Guard>) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        if replica.print == Some(node)
+        let waiting = replica.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
+        if replica.print == Some(node.print())
             && let Sight::Live(live) = &mut replica.line.sight
             && live.uid == super::state::uid(node.life)
+            && !((live.wants_identity || waiting)
+                && live.provider == Provider::Read(None)
+                && live.is_young(now)
+                && without != Some(Guard::AskAgain))
         {
             live.version = live.version.max(version);
             return;
@@ -45,16 +50,23 @@ impl State {
             live.mark = perennial_core::keeper::Mark::None;
         }
         if replica.line.node_seen(live, policy(replica.policy), now) {
-            replica.print = Some(node);
+            replica.print = Some(node.print());
             replica.held = false;
         }
     }
 
-    /// An end that was seen or proved.
-    pub(crate) fn node_ended(&mut self, at: usize, node: Node, deleted: Version, without: Option<Guard>) {
+    /// An end that was seen, or proved: then its machine is read with it.
+    pub(crate) fn node_ended(
+        &mut self,
+        at: usize,
+        node: Node,
+        deleted: Version,
+        provider: &Provider,
+        without: Option<Guard>,
+    ) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        let mut end = node.end(deleted, now);
+        let mut end = node.end(deleted, provider, now);
         match without {
             Some(Guard::Merge) => end.mark = perennial_core::keeper::Mark::Given,
             Some(Guard::Mark) => end.mark = perennial_core::keeper::Mark::None,
@@ -180,12 +192,12 @@ impl State {
             replica.held = true;
             return;
         }
-        let mut live = node.live(head, Provider::Unread);
+        let mut live = node.live(head, node.machine.provider());
         if without == Some(Guard::Mark) {
             live.mark = perennial_core::keeper::Mark::None;
         }
         if replica.line.node_seen(live, policy(replica.policy), now) {
-            replica.print = Some(node);
+            replica.print = Some(node.print());
         }
     }
 

@@ -9,6 +9,7 @@
 use perennial_core::keeper::{Mark, Notice, Patch, Write};
 use perennial_core::record::{Record, State as Phase, Version};
 
+use super::machines::Lives;
 use super::state::{BARE, Labels, NARROW, Node, Replica, Server, State, kept, life};
 
 /// What must never break, and did.
@@ -18,6 +19,10 @@ pub(crate) enum Broken {
     GivenTwice,
     /// A patch set what was there.
     Overwritten,
+    /// A machine got what is another's, or may be.
+    Misgiven,
+    /// Another machine took the place of what can not be found any more.
+    Effaced,
     /// The record's version went down.
     Older,
     /// An open record says what the node did not bear at that version.
@@ -52,17 +57,18 @@ pub(crate) struct Truth {
     confused: bool,
     /// The record is one of another history, and this is its version there.
     moved: Option<Version>,
+    pub(crate) lives: Lives,
 }
 
-fn bit(life: u8) -> u8 {
+pub(crate) fn bit(life: u8) -> u8 {
     1 << life
 }
 
 /// The lives whose ends somebody saw, and those whose ends nobody can tell him any more.
 #[derive(Clone, Copy, Debug)]
-struct Eyes {
+pub(crate) struct Eyes {
     saw: u8,
-    missed: u8,
+    pub(crate) missed: u8,
 }
 
 impl Eyes {
@@ -80,13 +86,13 @@ impl Replica {
 
 /// An end, as it was.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
-    node: Node,
-    deleted: Version,
+pub(crate) struct Ended {
+    pub(crate) node: Node,
+    pub(crate) deleted: Version,
 }
 
 impl Server {
-    fn ends(&self) -> Vec<Ended> {
+    pub(crate) fn ends(&self) -> Vec<Ended> {
         let pairs = self.nodes.windows(2).zip(2..);
         pairs
             .filter_map(|(pair, deleted)| match (pair[0], pair[1]) {
@@ -99,7 +105,7 @@ impl Server {
     }
 
     /// The version at which a life began.
-    fn born(&self, life: u8) -> Option<Version> {
+    pub(crate) fn born(&self, life: u8) -> Option<Version> {
         let at = self.nodes.iter().position(|node| node.is_some_and(|node| node.life == life))?;
         Some(at as Version + 1)
     }
@@ -167,7 +173,7 @@ impl State {
         }
     }
 
-    fn breaks(&mut self, how: Broken) {
+    pub(crate) fn breaks(&mut self, how: Broken) {
         self.broken = self.broken.or(Some(how));
     }
 
@@ -213,8 +219,10 @@ impl State {
         if before.is_some_and(|before| record.version < before.version) && moved.is_none() {
             self.breaks(Broken::Older);
         }
+        let judged = self.judge_machines(before, write, eyes);
         if record.state == Phase::Closed {
             match self.server.ends().iter().find(|end| end.node.life == named) {
+                Some(_) if judged => {}
                 Some(end) => self.judge_memory(self.writer(at, before), before, write, end.deleted),
                 // A life of another history.
                 None if self.server.born(named).is_none() => {
@@ -228,11 +236,17 @@ impl State {
         let (Some(then), Some(born)) = (then, self.server.born(named)) else {
             return self.breaks(Broken::Untrue);
         };
+        if judged && record.state == Phase::Giving {
+            return;
+        }
         if record.state == Phase::Giving {
             return self.judge_memory(self.writer(at, before), before, write, born);
         }
         if !self.writer(at, None).agrees(says, then.labels) {
             self.breaks(Broken::Untrue);
+        }
+        if judged {
+            return;
         }
         let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
         let writer = self.writer(at, None);
@@ -306,17 +320,27 @@ impl State {
 
     /// Judges a patch that the API server is about to accept.
     pub(crate) fn judge_patch(&mut self, at: usize, node: Node, patch: &Patch) {
-        if self.truth.given & bit(node.life) != 0 {
+        let eyes = self.replicas[at].eyes();
+        let labels = Labels::of(&patch.labels);
+        let again = self.truth.given & bit(node.life) != 0;
+        // What waited for the machine is given by a patch of its own, and no more than that.
+        if again && (patch.mark != Mark::Full || labels != BARE) {
             self.breaks(Broken::GivenTwice);
         }
-        let labels = Labels::of(&patch.labels);
+        self.judge_gift(node, patch, eyes);
+        if again {
+            return;
+        }
         if node.labels.lacks(labels) != labels {
             self.breaks(Broken::Overwritten);
         }
         self.truth.confused |= self.replicas[at].epoch != self.epoch;
         let born = self.server.born(node.life).expect("it lives");
-        let right = self.truth.owed(&self.server, born, self.replicas[at].eyes());
-        if !self.truth.confused && !right.iter().any(|right| node.labels.lacks(*right) == labels) {
+        let right = self.truth.owed(&self.server, born, eyes);
+        if !self.by_machine()
+            && !self.truth.confused
+            && !right.iter().any(|right| node.labels.lacks(*right) == labels)
+        {
             self.breaks(Broken::Lost);
         }
         self.truth.given |= bit(node.life);
@@ -378,6 +402,12 @@ impl State {
         }
         let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
         let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });
+        if let Some(broken) = self.judge_rest_of_machines(eyes) {
+            return Some(broken);
+        }
+        if self.by_machine() {
+            return None;
+        }
         let record = self.server.record().map(|(_, stored)| &*stored.record);
         let says = record.map(|record| kept(&record.kept));
         let head = self.server.node_head();
