@@ -157,7 +157,7 @@ fn privileged_keys_of_a_machine_that_is_known_late() {
 
 #[test]
 fn privileged_keys_that_wait_over_a_crash() {
-    let config = Config::new("privileged keys that wait over a crash", if full() { 6 } else { 4 }, 2);
+    let config = Config::new("privileged keys that wait over a crash", if full() { 5 } else { 4 }, 2);
     let budget = Budget { crashes: 1, ..config.budget };
     explore(Config { machines: UNTOLD, keys: 0, budget, ..config });
 }
@@ -184,7 +184,7 @@ fn nothing_for_another_machine() {
 
 #[test]
 fn nothing_for_another_machine_over_a_crash() {
-    let config = Config::new("nothing for another machine over a crash", if full() { 6 } else { 4 }, 3);
+    let config = Config::new("nothing for another machine over a crash", if full() { 5 } else { 4 }, 3);
     let budget = Budget { crashes: 1, lost: u8::from(full()), ..config.budget };
     explore(Config {
         replicas: &[PROVIDER, PROVIDER],

@@ -51,7 +51,8 @@ pub(crate) struct Truth {
     folded: Version,
     /// The life whose end is in doubt, and what would be right if it was known.
     doubt: Option<(u8, Vec<Labels>)>,
-    /// A person removed the record, and none was written since.
+    /// A person removed the record, and none was written since. Who hears of that late forgets the lives that
+    /// began since as well: versions of nodes and of records are not compared.
     removed: bool,
     /// One who did not know that history had changed wrote a record.
     confused: bool,
@@ -242,14 +243,14 @@ impl State {
         if record.state == Phase::Giving {
             return self.judge_memory(self.writer(at, before), before, write, born);
         }
-        if !self.writer(at, None).agrees(says, then.labels) {
+        let writer = self.writer(at, before);
+        if !writer.agrees(says, then.labels) {
             self.breaks(Broken::Untrue);
         }
         if judged {
             return;
         }
         let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
-        let writer = self.writer(at, None);
         let owed = self.truth.owed(&self.server, born, eyes);
         let nothing = owed.iter().any(|owed| writer.agrees(BARE, *owed));
         if !follows && then.mark == Mark::None && !nothing {
@@ -393,12 +394,34 @@ impl State {
         self.truth.removed = true;
     }
 
+    /// Whether the record rests where a record rests.
+    fn judge_form(&self, record: Option<&Record>) -> Option<Broken> {
+        let right = match (self.server.node(), record) {
+            (None, record) => record.is_none_or(|record| record.state == Phase::Closed),
+            (Some(node), None) => node.labels == BARE,
+            (Some(node), Some(record)) if life(record.incarnation.uid) == node.life => {
+                record.state == Phase::Open && kept(&record.kept) == node.labels
+            }
+            (Some(node), Some(record)) => {
+                record.state == Phase::Closed && kept(&record.kept) == BARE && node.labels == BARE
+            }
+        };
+        (!right).then_some(Broken::Unsettled)
+    }
+
     /// Nobody has anything to do or to hear any more: is everything where it belongs?
     pub(crate) fn judge_rest(&self) -> Option<Broken> {
         // One that could as well be of this history is not known to be of another.
         let mistaken = self.truth.moved.is_some_and(|version| version <= self.server.node_head());
-        if self.truth.confused || mistaken {
+        let record = self.server.record().map(|(_, stored)| &*stored.record);
+        let head = self.server.node_head();
+        if mistaken {
             return None;
+        }
+        if self.truth.confused {
+            // What was owed is anybody's guess; and so is who lags, where two histories meet in one version.
+            let apart = record.is_none_or(|record| record.version < head);
+            return apart.then(|| self.judge_form(record)).flatten();
         }
         let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
         let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });
@@ -408,27 +431,13 @@ impl State {
         if self.by_machine() {
             return None;
         }
-        let record = self.server.record().map(|(_, stored)| &*stored.record);
-        let says = record.map(|record| kept(&record.kept));
-        let head = self.server.node_head();
-        let Some(node) = self.server.node() else {
-            let owed = self.truth.owed(&self.server, head, eyes);
-            if record.is_some_and(|record| record.state != Phase::Closed) {
-                return Some(Broken::Unsettled);
-            }
-            return (!owed.contains(&says.unwrap_or(BARE))).then_some(Broken::Lost);
+        let lost = if let Some(node) = self.server.node() {
+            let born = self.server.born(node.life).expect("it lives");
+            node.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE)
+        } else {
+            let says = record.map_or(BARE, |record| kept(&record.kept));
+            !self.truth.owed(&self.server, head, eyes).contains(&says)
         };
-        let born = self.server.born(node.life).expect("it lives");
-        if node.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE) {
-            return Some(Broken::Lost);
-        }
-        let right = match record {
-            None => node.labels == BARE,
-            Some(record) if life(record.incarnation.uid) == node.life => {
-                record.state == Phase::Open && says == Some(node.labels)
-            }
-            Some(record) => record.state == Phase::Closed && says == Some(BARE) && node.labels == BARE,
-        };
-        (!right).then_some(Broken::Unsettled)
+        if lost { Some(Broken::Lost) } else { self.judge_form(record) }
     }
 }
