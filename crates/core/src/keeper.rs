@@ -19,6 +19,7 @@
 //! | absent | none or closed(U1), a newer end held | `Close` with it, merged where it bore no mark |
 //! | terminating | open(U), giving(U) with the mark, or none | `Save`; in any other state `Rest` until its end, but an end before it is looked for at once (`Prove`) |
 //! | has waiting keys | any | they stay in `waiting` until identity matches: `Patch`; another machine: dropped, told |
+//! | any, and an end is held whose machine matters and was not read | any | [`Plan::ReadEnd`] before it is closed, given or displaced |
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |

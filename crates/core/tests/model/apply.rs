@@ -68,6 +68,7 @@ impl State {
             Plan::ReadNode => self.read_node(at, without),
             Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to, without),
+            Plan::ReadEnd { uid, deleted } => self.read_end(at, uid, deleted, without),
             Plan::Give(write) if without == Some(Guard::GivingFirst) => {
                 let patch =
                     patch_of(&write, self.replicas[at].line.live().and_then(|live| live.content.as_ref()));
@@ -101,6 +102,15 @@ impl State {
             }
             Verdict::Lost => self.replicas[at].line.lost = Some(whose),
         }
+    }
+
+    /// Reads which machine it was that died.
+    fn read_end(&mut self, at: usize, whose: Uuid, deleted: Version, without: Option<Guard>) {
+        let then = deleted - 1;
+        let told = then >= self.server.begin && without != Some(Guard::ReadEnd);
+        let node = self.server.node_at(then).filter(|node| uid(node.life) == whose && told);
+        let id = node.and_then(|node| node.machine.provider().id().map(str::to_owned));
+        self.replicas[at].line.end_read(whose, id);
     }
 
     /// Takes what is recorded for the end.

@@ -53,6 +53,8 @@ pub(crate) enum Guard {
     Previous,
     /// A young node without a `providerID` is asked again.
     AskAgain,
+    /// An end whose machine was not read is no end without a machine.
+    ReadEnd,
 }
 
 /// Two replicas, and as much of everything as the counterexamples need.
@@ -184,4 +186,15 @@ fn when_a_machine_is_not_asked_for_again_there_is_a_counterexample() {
 fn when_another_machine_displaces_what_nobody_keeps_there_is_a_counterexample() {
     let config = world(4, CALM);
     breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: TOLD, keys: 0, ..config }, Guard::Previous);
+}
+
+#[test]
+fn when_an_unread_machine_counts_as_none_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: UNTOLD, keys: 0, ..config }, Guard::ReadEnd);
+}
+
+#[test]
+fn when_privileged_keys_of_an_unread_machine_are_nobodys_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::ReadEnd);
 }

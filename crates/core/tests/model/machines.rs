@@ -154,10 +154,8 @@ impl State {
             return match (machine.told, identified) {
                 // What came from elsewhere tells no machine.
                 _ if value != machine.who => vec![Owed { known: false, ..own }],
-                (_, true) => vec![own],
-                // Nobody read who it was in time: what the watch tells of an end does not say.
-                (true, false) => vec![own, Owed { known: false, ..own }, before],
-                // Nobody could. What is nobody's does not displace what is somebody's.
+                (true, _) | (_, true) => vec![own],
+                // Nobody could know. What is nobody's does not displace what is somebody's.
                 (false, false) => vec![Owed { known: false, ..own }, before],
             };
         }

@@ -342,7 +342,8 @@ impl Config {
     fn step(&self, state: &mut State, at: usize, reply: Reply) {
         for _ in 0..READS {
             let (plan, over) = state.plan(at, self.without);
-            let read = matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. });
+            let read =
+                matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. } | Plan::ReadEnd { .. });
             if state.is_turn(&plan, over, self.without) {
                 state.carry_out(at, plan, over, reply, self.without);
             }

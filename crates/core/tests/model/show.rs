@@ -65,7 +65,7 @@ impl fmt::Display for Replica {
         for end in &self.line.ends {
             let labels = super::state::Labels::of(&end.content.labels);
             write!(f, " +U{}{:?} {:?}@{}", life(end.uid), labels.0, end.mark, end.version)?;
-            if let Some(id) = &end.provider {
+            if let Some(id) = end.provider.id() {
                 write!(f, " of {id}")?;
             }
         }

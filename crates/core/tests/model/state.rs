@@ -122,7 +122,7 @@ impl Node {
             content: self.content(),
             mark: self.mark,
             hand: Hand::default(),
-            provider: provider.id().map(str::to_owned),
+            provider: provider.clone(),
             seen_at,
         }
     }

@@ -104,6 +104,7 @@ impl Keeper {
                 self.metrics.proof("lost");
                 self.ledger.end_lost(name, uid);
             }
+            Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
             Outcome::Wrote(object, write, transition) => {
                 self.report.wrote(name, &write, transition);
                 self.ledger.record_written(name, &object);

@@ -82,7 +82,7 @@ fn a_machine_that_was_read_stays_read_but_a_young_node_without_one_is_asked_agai
     sees(&mut line, live(U1, 20));
     assert_eq!(line.live().unwrap().provider.id(), Some("m1"));
     line.node_ended(end(U1, 30));
-    assert_eq!(line.ends[0].provider.as_deref(), Some("m1"));
+    assert_eq!(line.ends[0].provider.id(), Some("m1"));
     sees(&mut line, live(U2, 40).young().no_machine());
     sees(&mut line, live(U2, 50).young());
     assert_eq!(line.live().unwrap().provider, Provider::Unread);

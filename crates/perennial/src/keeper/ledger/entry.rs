@@ -116,7 +116,12 @@ pub(crate) fn role(plan: &Plan, line: &Line, restores: bool) -> Role {
     match plan {
         Plan::Give(_) | Plan::Patch(_) => Role::Restore,
         Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
-        Plan::Rest(_) | Plan::Wait { .. } | Plan::ReadRecord | Plan::ReadNode | Plan::Prove { .. } => {
+        Plan::Rest(_)
+        | Plan::Wait { .. }
+        | Plan::ReadRecord
+        | Plan::ReadNode
+        | Plan::Prove { .. }
+        | Plan::ReadEnd { .. } => {
             let restore = restores && urgency(plan, line) == Urgency::Restore;
             if restore { Role::Restore } else { Role::Capture }
         }
