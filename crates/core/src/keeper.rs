@@ -23,7 +23,7 @@
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
-//! | absent; somebody else removed the record | none | ends are dropped, `Rest`; those after a closed or empty one are held |
+//! | absent; somebody else removed the record | none | ends from before that are dropped, `Rest`; later ones, and those after a closed or empty one, are held |
 //! | any | of a newer schema | `Rest`: never written, never given |
 //! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
 //! | any | of another policy, in a rollout | what this one has no say in stays, as the node bears it, and is given, unless `narrow: now` |

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::guards::Guard;
 use super::machines::{Machine, role};
-use super::state::{Labels, NODE, Node, Over, State, Stored, life, uid};
+use super::state::{Labels, NODE, Node, Over, Removed, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ impl State {
     ) {
         match plan {
             Plan::Rest(_) | Plan::Wait { .. } => {}
-            Plan::ReadRecord | Plan::SetAside => self.read_record(at),
+            Plan::ReadRecord | Plan::SetAside => self.read_record(at, without),
             Plan::ReadNode => self.read_node(at, without),
             Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to, without),
@@ -124,7 +124,7 @@ impl State {
     fn write(&mut self, at: usize, mut write: Write, over: Over, reply: Reply, without: Option<Guard>) {
         let now = self.server.record().map(|(version, stored)| (Uuid::from_u128(stored.uid.into()), version));
         if now != over && without != Some(Guard::Swap) {
-            self.read_record(at);
+            self.read_record(at, without);
             return;
         }
         if without == Some(Guard::Waiting) {
@@ -140,9 +140,9 @@ impl State {
         let version = self.server.record_head() + 1;
         self.server.made += u8::from(self.server.record().is_none());
         let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);
-        self.server.records.push((version, Some(Stored { uid, record: Arc::new(*write.record) })));
+        self.server.records.push((version, Ok(Stored { uid, record: Arc::new(*write.record) })));
         match reply {
-            Reply::Heard => self.read_record(at),
+            Reply::Heard => self.read_record(at, without),
             Reply::Lost => self.doubt_record(at),
         }
     }
@@ -182,19 +182,20 @@ impl State {
         let Some((_, stored)) = found.filter(|(now, stored)| {
             *now == version && Uuid::from_u128(stored.uid.into()) == uid || without == Some(Guard::Swap)
         }) else {
-            self.read_record(at);
+            self.read_record(at, without);
             return;
         };
         self.judge_collection(&stored.record);
-        self.server.records.push((self.server.record_head() + 1, None));
-        let line = &mut self.replicas[at].line;
+        self.server.remove_record();
+        let node = self.server.node_head();
+        let replica = &mut self.replicas[at];
         match reply {
             Reply::Lost => self.doubt_record(at),
-            Reply::Heard if line.seen().is_some_and(|seen| seen.version > version) => {}
+            Reply::Heard if replica.line.seen().is_some_and(|seen| seen.version > version) => {}
             Reply::Heard if why == Erasure::Forgotten => {
-                line.record_removed(version);
+                replica.record_removed(version, Removed { node });
             }
-            Reply::Heard => line.record_collected(),
+            Reply::Heard => replica.line.record_collected(),
         }
     }
 }

@@ -45,6 +45,10 @@ pub(crate) enum Guard {
     Histories,
     /// A record that was collected takes nothing along that came after it.
     Collected,
+    /// A record that was removed takes nothing along that ended after that.
+    Removal,
+    /// A read that does not find the record leaves it to the watch to tell when it was removed.
+    RemovalRead,
     /// Who the machine is, is compared.
     Machine,
     /// Privileged keys wait in the record.
@@ -159,6 +163,18 @@ fn when_histories_are_not_judged_there_is_a_counterexample() {
 fn when_a_collected_record_counts_as_removed_by_a_person_there_is_a_counterexample() {
     let config = world(4, Budget { over_cap: 1, ..CALM });
     breaks(Config { replicas: &[WIDE], joiners: &[WIDE], births: LABELLED, ..config }, Guard::Collected);
+}
+
+#[test]
+fn when_a_removed_record_takes_later_lives_along_there_is_a_counterexample() {
+    let config = world(4, Budget { removals: 1, ..CALM });
+    breaks(Config { births: LABELLED, keys: 0, ..config }, Guard::Removal);
+}
+
+#[test]
+fn when_a_record_that_is_not_found_counts_as_removed_just_now_there_is_a_counterexample() {
+    let config = world(4, Budget { removals: 1, ..CALM });
+    breaks(Config { births: LABELLED, keys: 0, ..config }, Guard::RemovalRead);
 }
 
 #[test]

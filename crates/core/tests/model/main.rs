@@ -127,7 +127,8 @@ fn a_collector() {
 #[test]
 fn a_person_who_removes_the_record() {
     let config = Config::new("a person who removes the record", if full() { 5 } else { 4 }, 3);
-    explore(Config { budget: Budget { removals: 1, ..config.budget }, ..config });
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[BARE, Labels([0, 1])]];
+    explore(Config { births, budget: Budget { removals: 1, ..config.budget }, ..config });
 }
 
 #[test]

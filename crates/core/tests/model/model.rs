@@ -333,7 +333,7 @@ impl Config {
             Action::Remove => {
                 state.budget.removals -= 1;
                 state.judge_removal();
-                state.server.records.push((state.server.record_head() + 1, None));
+                state.server.remove_record();
             }
         }
     }

@@ -136,11 +136,19 @@ pub(crate) struct Stored {
     pub(crate) record: Arc<Record>,
 }
 
+/// A record that is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Removed {
+    /// The version of the node when it was removed.
+    pub(crate) node: Version,
+}
+
 pub(crate) fn kept(kept: &Kept) -> Labels {
     Labels::of(&kept.labels)
 }
 
-/// What the API server has. Nodes and records count their versions apart: nothing compares the two.
+/// What the API server has. Nodes and records count their versions apart, so that states that differ in nothing that
+/// matters are the same; only of a removal it matters what had become of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     /// The name's history: the state at version `at + 1`.
@@ -150,7 +158,7 @@ pub(crate) struct Server {
     /// How many records were made.
     pub(crate) made: u8,
     /// The record's history, as far as somebody has yet to hear of it, and its present.
-    pub(crate) records: Vec<(Version, Option<Stored>)>,
+    pub(crate) records: Vec<(Version, Result<Stored, Removed>)>,
 }
 
 impl Server {
@@ -170,7 +178,13 @@ impl Server {
 
     pub(crate) fn record(&self) -> Option<(Version, &Stored)> {
         let (version, stored) = self.records.last()?;
-        Some((*version, stored.as_ref()?))
+        Some((*version, stored.as_ref().ok()?))
+    }
+
+    /// Removes the record.
+    pub(crate) fn remove_record(&mut self) {
+        let removed = Removed { node: self.node_head() };
+        self.records.push((self.record_head() + 1, Err(removed)));
     }
 
     pub(crate) fn record_head(&self) -> Version {

@@ -51,9 +51,9 @@ pub(crate) struct Truth {
     folded: Version,
     /// The life whose end is in doubt, and what would be right if it was known.
     doubt: Option<(u8, Vec<Labels>)>,
-    /// A person removed the record, and none was written since. Who hears of that late forgets the lives that
-    /// began since as well: versions of nodes and of records are not compared.
-    removed: bool,
+    /// The record is one of another history, and none was written since: who takes it for one of this may forget
+    /// the lives that ended since.
+    adrift: bool,
     /// One who did not know that history had changed wrote a record.
     confused: bool,
     /// The record is one of another history, and this is its version there.
@@ -125,12 +125,12 @@ impl Truth {
         let known = self.doubt.as_ref().filter(|(life, _)| eyes.saw & bit(*life) != 0);
         let bases = known.map_or(&self.bases, |(_, real)| real).clone();
         unfolded.fold(bases, |owed, Ended { node, .. }| {
-            if node.mark != Mark::None && !self.removed {
+            if node.mark != Mark::None && !self.adrift {
                 return vec![node.labels];
             }
             let mut all: Vec<Labels> = owed.iter().map(|owed| node.labels.over(*owed)).collect();
             let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
-            if unknown || self.removed {
+            if unknown || self.adrift {
                 all.extend(owed);
             }
             all.sort_unstable();
@@ -144,7 +144,7 @@ impl Truth {
         self.bases = vec![owed];
         self.folded = folded;
         self.doubt = None;
-        self.removed = false;
+        self.adrift = false;
     }
 }
 
@@ -261,10 +261,10 @@ impl State {
             self.truth.settle_on(BARE, born);
             self.truth.bases.extend(owed.iter().filter(|owed| writer.agrees(BARE, **owed)));
         }
-        if self.truth.removed {
+        if self.truth.adrift {
             self.truth.bases = self.truth.owed(&self.server, born, eyes);
             self.truth.folded = born;
-            self.truth.removed = false;
+            self.truth.adrift = false;
         }
     }
 
@@ -362,7 +362,8 @@ impl State {
         self.truth.bases = owed;
         self.truth.folded = head;
         self.truth.doubt = None;
-        self.truth.removed = true;
+        // It does not protect them any more.
+        self.truth.named = 0;
     }
 
     /// The record's time was over: what happened after it is not forgotten.
@@ -391,7 +392,7 @@ impl State {
         self.truth.folded = 0;
         self.truth.named = 0;
         self.truth.doubt = None;
-        self.truth.removed = true;
+        self.truth.adrift = true;
     }
 
     /// Whether the record rests where a record rests.

@@ -90,7 +90,11 @@ impl Keeper {
                 }
             }
             Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
-            Outcome::Record(Err(version)) => self.ledger.record_absent(name, version),
+            Outcome::Record(Err(version)) => {
+                if !self.ledger.record_absent(name, version) {
+                    self.ledger.hold(name);
+                }
+            }
             Outcome::Record(Ok(object)) => {
                 self.ledger.record_read(name, &object);
                 self.report.unreadable(name, self.ledger.entry_mut(name));

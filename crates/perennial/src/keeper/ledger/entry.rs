@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     /// The lists that last had the node, and the record.
     pub(super) node_list: u32,
     pub(super) record_list: u32,
+    /// The last removal of its record that the watch told of.
+    pub(super) removed: Version,
     /// Work is under way.
     pub(super) busy: bool,
     /// The queue it waits in; what it left behind in a less urgent one is passed over.
