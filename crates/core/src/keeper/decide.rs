@@ -40,7 +40,7 @@ pub struct Context<'a> {
 #[must_use]
 pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
     let case = Case { node, line, cx };
-    match &line.record {
+    let plan = match &line.record {
         RecordSight::Unlisted => Plan::Rest(Why::NotSynced),
         RecordSight::None => case.without_record(),
         RecordSight::Seen(seen) => match &seen.body {
@@ -49,7 +49,8 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
             Body::Unreadable { hint, aside, .. } => case.unreadable(*hint, *aside),
             Body::Summary(_) | Body::Whole(_) => case.with_record(seen),
         },
-    }
+    };
+    case.read_ends(plan)
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
@@ -60,6 +61,21 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
+    /// Before an end is written down, or acted on, its machine is read where that matters: an unread one is neither
+    /// the same nor another.
+    fn read_ends(&self, plan: Plan) -> Plan {
+        let acts = match &plan {
+            Plan::Close(_) | Plan::Give(_) => true,
+            Plan::Save(write) => write.notice == Some(Notice::OtherMachine),
+            _ => false,
+        };
+        if !acts || self.line.ends.iter().all(|end| end.provider != Provider::Unread) {
+            return plan;
+        }
+        let record = self.line.seen().and_then(|seen| Some((whole(seen)?, seen.summary()?.version)));
+        fold(record, &self.line.ends, self.cx).and_then(|memory| memory.read_end()).unwrap_or(plan)
+    }
+
     fn with_record(&self, seen: &Seen) -> Plan {
         let Some(summary) = seen.summary() else { return Plan::ReadRecord };
         match &self.line.sight {

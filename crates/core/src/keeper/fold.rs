@@ -6,10 +6,13 @@
 
 use std::borrow::Cow;
 
+use uuid::Uuid;
+
 use super::beside::{beside, leaves};
 use super::decide::Context;
-use super::line::End;
+use super::line::{End, Provider};
 use super::mark::Mark;
+use super::plan::Plan;
 use crate::kept::{Digest, Kept, Pairs, Taint};
 use crate::policy::{Identity, Policy, Rule, is_privileged};
 use crate::record::{Incarnation, Record, State, Unproved, Version, Waiting, WaitingKeys, all_labels};
@@ -29,6 +32,8 @@ pub(super) struct Memory {
     pub(super) unproved: Option<Unproved>,
     /// Digest of the policy that chose what was kept before.
     pub(super) policy: Digest,
+    /// An end in it whose machine matters and was not read: it may turn out to be another's.
+    pub(super) unread: Option<(Uuid, Version)>,
 }
 
 impl Memory {
@@ -41,6 +46,7 @@ impl Memory {
             waiting: record.waiting.clone(),
             unproved: record.unproved.clone(),
             policy: record.policy,
+            unread: None,
         }
     }
 
@@ -62,8 +68,8 @@ impl Memory {
     /// Folds one end that never got its own back: what it bore is laid over what was to be given to it.
     fn merge(&mut self, end: &End, kept: Kept, rule: &Rule) {
         let remembered = self.incarnation.provider_id.clone();
-        let other = rule.identity() != Identity::Name && end.provider.is_some() && end.provider != remembered;
-        if other {
+        let other = |id| Some(id) != remembered.as_deref();
+        if rule.identity() != Identity::Name && end.provider.id().is_some_and(other) {
             // A restore would have given this machine nothing.
             self.replace(end, kept);
             return;
@@ -81,9 +87,15 @@ impl Memory {
     }
 
     fn take_name(&mut self, end: &End) {
-        let known = (self.incarnation.uid == end.uid).then(|| self.incarnation.provider_id.clone()).flatten();
-        self.incarnation = Incarnation { uid: end.uid, provider_id: end.provider.clone().or(known) };
+        let known = self.knows(end).cloned();
+        let provider_id = end.provider.id().map(str::to_owned).or(known);
+        self.incarnation = Incarnation { uid: end.uid, provider_id };
         self.version = self.version.max(end.version);
+    }
+
+    /// The machine of this very life, where it is known already.
+    fn knows(&self, end: &End) -> Option<&String> {
+        self.incarnation.provider_id.as_ref().filter(|_| self.incarnation.uid == end.uid)
     }
 
     /// Moves privileged labels to those that wait for the identity of the machine that bore them. An unknown
@@ -120,6 +132,12 @@ impl Memory {
         for (key, waiting) in waiting {
             self.waiting.entry(key.clone()).or_insert_with(|| waiting.clone());
         }
+    }
+
+    /// The read that this waits for.
+    pub(super) fn read_end(&self) -> Option<Plan> {
+        let (uid, deleted) = self.unread?;
+        Some(Plan::ReadEnd { uid, deleted })
     }
 
     /// Every label remembered here.
@@ -161,6 +179,7 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Contex
         if let Some(memory) = memory.as_ref().filter(|memory| leaves(cx, memory.policy)) {
             kept = beside(kept, &memory.kept, rule, &end.content, policy);
         }
+        let unread = is_unread(end, memory.as_ref(), rule, &kept).then_some((end.uid, end.version));
         match &mut memory {
             None => memory = Some(first(end, kept, policy)),
             Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
@@ -168,8 +187,22 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Contex
             }
             Some(memory) => memory.replace(end, kept),
         }
+        if let Some(memory) = &mut memory {
+            memory.unread = memory.unread.or(unread);
+        }
     }
     memory
+}
+
+/// Whether what an end leaves depends on a machine that nobody read. The watch tells metadata alone, so a life that
+/// was short, or that another replica looked after, is known without its machine.
+fn is_unread(end: &End, memory: Option<&Memory>, rule: &Rule, kept: &Kept) -> bool {
+    if end.provider != Provider::Unread || memory.is_some_and(|memory| memory.knows(end).is_some()) {
+        return false;
+    }
+    // One that got its privileged labels back does not wait for them any more.
+    let waited = memory.is_some_and(|memory| !memory.waiting.is_empty());
+    rule.needs_identity(&kept.labels) || end.mark == Mark::Full && waited
 }
 
 /// What earlier lives left and was never given to the one that an open record names: it lies beneath that
@@ -216,12 +249,13 @@ fn whose_word(record: &Record, version: Version, end: &End) -> Word {
 
 fn first(end: &End, kept: Kept, policy: &Policy) -> Memory {
     Memory {
-        incarnation: Incarnation { uid: end.uid, provider_id: end.provider.clone() },
+        incarnation: Incarnation { uid: end.uid, provider_id: end.provider.id().map(str::to_owned) },
         version: end.version,
         kept,
         waiting: WaitingKeys::new(),
         unproved: None,
         policy: policy.digest(),
+        unread: None,
     }
 }
 

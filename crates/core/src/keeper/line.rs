@@ -106,6 +106,15 @@ impl Provider {
             Self::Read(None) | Self::Unread => None,
         }
     }
+
+    /// What two accounts of one life tell together. An id that is set once is never taken back.
+    #[must_use]
+    fn or(self, other: &Self) -> Self {
+        match (&self, other) {
+            (Self::Unread, _) | (Self::Read(None), Self::Read(Some(_))) => other.clone(),
+            (Self::Read(_), _) => self,
+        }
+    }
 }
 
 /// The last version of an incarnation.
@@ -121,8 +130,8 @@ pub struct End {
     pub mark: Mark,
     /// What a person asked for by annotation.
     pub hand: Hand,
-    /// `spec.providerID`, where it was known.
-    pub provider: Option<String>,
+    /// `spec.providerID`.
+    pub provider: Provider,
     /// When this replica learned of it.
     pub seen_at: Timestamp,
 }
@@ -317,7 +326,7 @@ impl Line {
     pub fn node_ended(&mut self, mut end: End) {
         if let Some(live) = self.live().filter(|live| live.uid == end.uid) {
             end.mark = end.mark.max(live.mark);
-            end.provider = end.provider.or_else(|| live.provider.id().map(str::to_owned));
+            end.provider = end.provider.or(&live.provider);
         }
         if end.version > self.version() {
             let looked = None;
@@ -325,6 +334,9 @@ impl Line {
         }
         self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
         self.lost = self.lost.filter(|uid| *uid != end.uid);
+        if let Some(held) = self.ends.iter().find(|held| held.uid == end.uid) {
+            end.provider = end.provider.or(&held.provider);
+        }
         // One uid ends once: of two accounts the later one is right.
         self.ends.retain(|held| held.uid != end.uid || held.version > end.version);
         if !self.ends.iter().any(|held| held.uid == end.uid) {
@@ -332,6 +344,13 @@ impl Line {
             self.ends.sort_by_key(|end| end.version);
         }
         self.forget_ends();
+    }
+
+    /// Folds the `providerID` that an incarnation had at its end; `None` where history does not tell it any more.
+    pub fn end_read(&mut self, uid: Uuid, id: Option<String>) {
+        if let Some(end) = self.ends.iter_mut().find(|end| end.uid == uid) {
+            end.provider = std::mem::take(&mut end.provider).or(&Provider::Read(id));
+        }
     }
 
     /// Lets go of what is held in full only while the line is pending: node and record agree.

@@ -31,6 +31,13 @@ pub enum Plan {
         /// It was gone at this one.
         to: Version,
     },
+    /// Read the machine of an incarnation whose end is held, as it was right before its deletion.
+    ReadEnd {
+        /// Whose end.
+        uid: Uuid,
+        /// The version of its deletion.
+        deleted: Version,
+    },
     /// Write the record: it is open and follows the living node.
     Save(Write),
     /// Write the record: it is closed with an end.
@@ -224,6 +231,7 @@ impl Plan {
             Self::ReadRecord => "read_record",
             Self::ReadNode => "read_node",
             Self::Prove { .. } => "prove",
+            Self::ReadEnd { .. } => "read_end",
             Self::Save(_) => "save",
             Self::Close(_) => "close",
             Self::Give(_) => "give",

@@ -13,4 +13,5 @@ mod policies;
 mod properties;
 mod restore;
 mod totality;
+mod unread;
 mod world;

@@ -84,7 +84,7 @@ pub(super) fn close(
 ) -> Write {
     let rule = cx.policy.rule_for(&memory.labels(), None);
     let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
-    let Memory { incarnation, version, kept, waiting, unproved, policy: _ } = memory;
+    let Memory { incarnation, version, kept, waiting, unproved, policy: _, unread: _ } = memory;
     let ended = line.ends.iter().find(|end| end.uid == incarnation.uid).map(|end| end.seen_at);
     next(
         before,
@@ -120,7 +120,7 @@ pub(super) fn give(
     let bears = live.content.as_ref().map(|content| &content.labels);
     let rule = cx.policy.rule_for(bears.unwrap_or(&Pairs::new()), Some(&memory.labels()));
     let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
-    let Memory { incarnation: _, version: _, kept, waiting, unproved, policy: _ } = memory;
+    let Memory { incarnation: _, version: _, kept, waiting, unproved, policy: _, unread: _ } = memory;
     next(
         before,
         Record {

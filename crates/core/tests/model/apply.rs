@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use perennial_core::keeper::{
-    Answer, Body, Erasure, Line, Mark, Patch, Plan, Proof, RecordSight, Seen, Sight, Verdict, Write, decide,
+    Answer, Body, Erasure, Line, Mark, Patch, Plan, Proof, Provider, RecordSight, Seen, Sight, Verdict,
+    Write, decide,
 };
 use perennial_core::kept::Pairs;
 use perennial_core::ranks::Turn;
@@ -11,7 +12,8 @@ use perennial_core::record::{Record, State as Phase, Version};
 use uuid::Uuid;
 
 use super::guards::Guard;
-use super::state::{Labels, NODE, Node, Over, State, Stored, life, uid};
+use super::machines::{Machine, role};
+use super::state::{Labels, NODE, Node, Over, Removed, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +31,7 @@ impl State {
         let plan = match without {
             Some(Guard::Lagging) => decide(NODE, &not_lagging(&replica.line), &cx),
             Some(Guard::Repair) => decide(NODE, &without_doubt(&replica.line), &cx),
+            Some(Guard::Machine) => decide(NODE, &as_remembered(&replica.line), &cx),
             _ => decide(NODE, &replica.line, &cx),
         };
         (plan, over)
@@ -61,10 +64,11 @@ impl State {
     ) {
         match plan {
             Plan::Rest(_) | Plan::Wait { .. } => {}
-            Plan::ReadRecord | Plan::SetAside => self.read_record(at),
+            Plan::ReadRecord | Plan::SetAside => self.read_record(at, without),
             Plan::ReadNode => self.read_node(at, without),
             Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to, without),
+            Plan::ReadEnd { uid, deleted } => self.read_end(at, uid, deleted, without),
             Plan::Give(write) if without == Some(Guard::GivingFirst) => {
                 let patch =
                     patch_of(&write, self.replicas[at].line.live().and_then(|live| live.content.as_ref()));
@@ -93,35 +97,52 @@ impl State {
             proof.answer(version, answer);
         }
         match proof.verdict() {
-            Verdict::Proved { last, deleted } => self.node_ended(at, last, deleted, without),
+            Verdict::Proved { last, deleted } => {
+                self.node_ended(at, last, deleted, &last.machine.provider(), without);
+            }
             Verdict::Lost => self.replicas[at].line.lost = Some(whose),
         }
+    }
+
+    /// Reads which machine it was that died.
+    fn read_end(&mut self, at: usize, whose: Uuid, deleted: Version, without: Option<Guard>) {
+        let then = deleted - 1;
+        let told = then >= self.server.begin && without != Some(Guard::ReadEnd);
+        let node = self.server.node_at(then).filter(|node| uid(node.life) == whose && told);
+        let id = node.and_then(|node| node.machine.provider().id().map(str::to_owned));
+        self.replicas[at].line.end_read(whose, id);
     }
 
     /// Takes what is recorded for the end.
     fn pretend(&mut self, at: usize, whose: Uuid, from: Version) {
         let Some((_, stored)) = self.server.record() else { return };
-        let node =
-            Node { life: life(whose), labels: super::state::kept(&stored.record.kept), mark: Mark::None };
-        self.node_ended(at, node, from + 1, None);
+        let labels = super::state::kept(&stored.record.kept);
+        let node = Node { life: life(whose), labels, mark: Mark::None, machine: Machine::ANY };
+        self.node_ended(at, node, from + 1, &Provider::Unread, None);
     }
 
     fn write(&mut self, at: usize, mut write: Write, over: Over, reply: Reply, without: Option<Guard>) {
         let now = self.server.record().map(|(version, stored)| (Uuid::from_u128(stored.uid.into()), version));
         if now != over && without != Some(Guard::Swap) {
-            self.read_record(at);
+            self.read_record(at, without);
             return;
         }
-        // Undo has no say in any decision.
-        write.record.previous.clear();
+        if without == Some(Guard::Waiting) {
+            write.record.waiting.clear();
+        }
+        if without == Some(Guard::Previous) {
+            write.record.previous.clear();
+        }
         let before = self.server.record().map(|(_, stored)| stored.record.clone());
         self.judge_write(at, before.as_deref(), &write);
+        // Undo has no say in any decision.
+        write.record.previous.clear();
         let version = self.server.record_head() + 1;
         self.server.made += u8::from(self.server.record().is_none());
         let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);
-        self.server.records.push((version, Some(Stored { uid, record: Arc::new(*write.record) })));
+        self.server.records.push((version, Ok(Stored { uid, record: Arc::new(*write.record) })));
         match reply {
-            Reply::Heard => self.read_record(at),
+            Reply::Heard => self.read_record(at, without),
             Reply::Lost => self.doubt_record(at),
         }
     }
@@ -143,6 +164,7 @@ impl State {
         };
         self.judge_patch(at, node, patch);
         node.labels = Labels::of(&patch.labels).over(node.labels);
+        node.machine.role = role(&patch.labels).max(node.machine.role);
         if uid(node.life) == patch.uid {
             node.mark = patch.mark;
         }
@@ -160,19 +182,20 @@ impl State {
         let Some((_, stored)) = found.filter(|(now, stored)| {
             *now == version && Uuid::from_u128(stored.uid.into()) == uid || without == Some(Guard::Swap)
         }) else {
-            self.read_record(at);
+            self.read_record(at, without);
             return;
         };
         self.judge_collection(&stored.record);
-        self.server.records.push((self.server.record_head() + 1, None));
-        let line = &mut self.replicas[at].line;
+        self.server.remove_record();
+        let node = self.server.node_head();
+        let replica = &mut self.replicas[at];
         match reply {
             Reply::Lost => self.doubt_record(at),
-            Reply::Heard if line.seen().is_some_and(|seen| seen.version > version) => {}
+            Reply::Heard if replica.line.seen().is_some_and(|seen| seen.version > version) => {}
             Reply::Heard if why == Erasure::Forgotten => {
-                line.record_removed(version);
+                replica.record_removed(version, Removed { node });
             }
-            Reply::Heard => line.record_collected(),
+            Reply::Heard => replica.line.record_collected(),
         }
     }
 }
@@ -196,6 +219,22 @@ fn without_doubt(line: &Line) -> Line {
             Body::Summary(summary) => summary.unproved = false,
             _ => {}
         }
+    }
+    line
+}
+
+/// The line of one who takes the machine that bears the name for the one that is remembered.
+fn as_remembered(line: &Line) -> Line {
+    let mut line = line.clone();
+    let remembered = line.seen().and_then(|seen| match &seen.body {
+        Body::Whole(record) => {
+            let waits = record.waiting.values().find_map(|waiting| waiting.provider_id.clone());
+            waits.or_else(|| record.incarnation.provider_id.clone())
+        }
+        _ => None,
+    });
+    if let (Sight::Live(live), Some(remembered)) = (&mut line.sight, remembered) {
+        live.provider = Provider::Read(Some(remembered));
     }
     line
 }

@@ -1,6 +1,7 @@
 //! How much may happen: what makes a world finite.
 
 use super::guards::Guard;
+use super::machines::Machine;
 use super::state::{BARE, Labels, WIDE};
 
 /// How often each thing may still happen.
@@ -44,8 +45,12 @@ pub(crate) struct Config {
     pub(crate) joiners: &'static [usize],
     /// What the first life may be born with, and what later ones may.
     pub(crate) births: [&'static [Labels]; 2],
+    /// The machines that the first life may run on, and those that later ones may.
+    pub(crate) machines: [&'static [Machine]; 2],
     /// How many label keys a person may set, change and remove on a living node.
     pub(crate) keys: usize,
+    /// A person may set and remove the privileged label as well.
+    pub(crate) roles: bool,
     pub(crate) budget: Budget,
     /// The guard that is taken out.
     pub(crate) without: Option<Guard>,
@@ -74,7 +79,9 @@ impl Config {
             replicas: &[WIDE, WIDE],
             joiners: &[],
             births: [&[Labels([1, 0])], &[BARE]],
+            machines: [&[Machine::ANY]; 2],
             keys: 1,
+            roles: false,
             budget,
             without: None,
         }

@@ -89,7 +89,7 @@ impl State {
     fn each_sequence(&mut self, visit: &mut dyn FnMut(&mut u64)) {
         let snapshot = self.snapshot.iter_mut().flat_map(|snapshot| &mut snapshot.0.records);
         for (_, stored) in self.server.records.iter_mut().chain(snapshot) {
-            if let Some(stored) = stored {
+            if let Ok(stored) = stored {
                 let mut sequence = stored.record.sequence;
                 visit(&mut sequence);
                 if sequence != stored.record.sequence {

@@ -5,7 +5,8 @@
 
 use super::bounds::{Budget, Config};
 use super::check::breaks;
-use super::state::{BARE, Labels, WIDE};
+use super::machines::{TOLD, UNTOLD};
+use super::state::{BARE, Labels, PROVIDER, WIDE};
 
 /// A guard that can be taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +45,20 @@ pub(crate) enum Guard {
     Histories,
     /// A record that was collected takes nothing along that came after it.
     Collected,
+    /// A record that was removed takes nothing along that ended after that.
+    Removal,
+    /// A read that does not find the record leaves it to the watch to tell when it was removed.
+    RemovalRead,
+    /// Who the machine is, is compared.
+    Machine,
+    /// Privileged keys wait in the record.
+    Waiting,
+    /// What another machine displaces goes into `previous`.
+    Previous,
+    /// A young node without a `providerID` is asked again.
+    AskAgain,
+    /// An end whose machine was not read is no end without a machine.
+    ReadEnd,
 }
 
 /// Two replicas, and as much of everything as the counterexamples need.
@@ -148,4 +163,54 @@ fn when_histories_are_not_judged_there_is_a_counterexample() {
 fn when_a_collected_record_counts_as_removed_by_a_person_there_is_a_counterexample() {
     let config = world(4, Budget { over_cap: 1, ..CALM });
     breaks(Config { replicas: &[WIDE], joiners: &[WIDE], births: LABELLED, ..config }, Guard::Collected);
+}
+
+#[test]
+fn when_a_removed_record_takes_later_lives_along_there_is_a_counterexample() {
+    let config = world(4, Budget { removals: 1, ..CALM });
+    breaks(Config { births: LABELLED, keys: 0, ..config }, Guard::Removal);
+}
+
+#[test]
+fn when_a_record_that_is_not_found_counts_as_removed_just_now_there_is_a_counterexample() {
+    let config = world(4, Budget { removals: 1, ..CALM });
+    breaks(Config { births: LABELLED, keys: 0, ..config }, Guard::RemovalRead);
+}
+
+#[test]
+fn when_machines_are_not_compared_before_waiting_keys_are_given_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::Machine);
+}
+
+#[test]
+fn when_machines_are_not_compared_before_anything_is_given_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: TOLD, keys: 0, ..config }, Guard::Machine);
+}
+
+#[test]
+fn when_a_write_drops_what_waits_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::Waiting);
+}
+
+#[test]
+fn when_a_machine_is_not_asked_for_again_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::AskAgain);
+}
+
+#[test]
+fn when_another_machine_displaces_what_nobody_keeps_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: TOLD, keys: 0, ..config }, Guard::Previous);
+}
+
+#[test]
+fn when_an_unread_machine_counts_as_none_there_is_a_counterexample() {
+    let config = world(4, CALM);
+    breaks(Config { replicas: &[PROVIDER, PROVIDER], machines: UNTOLD, keys: 0, ..config }, Guard::ReadEnd);
+}
+
+#[test]
+fn when_privileged_keys_of_an_unread_machine_are_nobodys_there_is_a_counterexample() {
+    breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::ReadEnd);
 }

@@ -14,14 +14,15 @@
 //! `make model` explores more of the same: `MODEL_DEPTH=full`, optimised, some minutes and some gigabytes.
 //!
 //! Not in this model: time (what `decide` waits for is over at once; retentions pass when nobody lags), ranks (who
-//! comes first: in doubt, whoever saw the end), annotations and taints, waiting keys and other machines,
-//! unreadable records, pause and forget by annotation, two histories that meet in one version by chance.
+//! comes first: in doubt, whoever saw the end), annotations and taints, `identity: machine`, unreadable records,
+//! pause and forget by annotation, two histories that meet in one version by chance.
 
 mod apply;
 mod bounds;
 mod canon;
 mod check;
 mod guards;
+mod machines;
 mod model;
 mod observe;
 mod show;
@@ -30,7 +31,8 @@ mod truth;
 
 use bounds::{Budget, Config};
 use check::{explore, full};
-use state::{BARE, Labels, NARROW, WIDE};
+use machines::{NEVER_TOLD, TOLD, UNTOLD};
+use state::{BARE, Labels, NARROW, PROVIDER, WIDE};
 
 #[test]
 fn two_replicas_that_lag() {
@@ -125,11 +127,71 @@ fn a_collector() {
 #[test]
 fn a_person_who_removes_the_record() {
     let config = Config::new("a person who removes the record", if full() { 5 } else { 4 }, 3);
-    explore(Config { budget: Budget { removals: 1, ..config.budget }, ..config });
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[BARE, Labels([0, 1])]];
+    explore(Config { births, budget: Budget { removals: 1, ..config.budget }, ..config });
 }
 
 #[test]
 fn two_policies() {
     let config = Config::new("two policies", if full() { 5 } else { 4 }, 3);
     explore(Config { replicas: &[WIDE, NARROW], births: [&[Labels([1, 1])], &[BARE]], keys: 2, ..config });
+}
+
+#[test]
+fn privileged_keys_that_wait() {
+    let config = Config::new("privileged keys that wait", if full() { 6 } else { 5 }, 3);
+    explore(Config { machines: UNTOLD, keys: 0, ..config });
+}
+
+#[test]
+fn privileged_keys_that_wait_and_a_hand() {
+    let config = Config::new("privileged keys that wait, and a hand", if full() { 6 } else { 4 }, 2);
+    explore(Config { machines: TOLD, keys: 0, roles: true, ..config });
+}
+
+#[test]
+fn privileged_keys_of_a_machine_that_is_known_late() {
+    let config =
+        Config::new("privileged keys of a machine that is known late", if full() { 6 } else { 5 }, 2);
+    explore(Config { machines: NEVER_TOLD, keys: 0, ..config });
+}
+
+#[test]
+fn privileged_keys_that_wait_over_a_crash() {
+    let config = Config::new("privileged keys that wait over a crash", if full() { 5 } else { 4 }, 2);
+    let budget = Budget { crashes: 1, ..config.budget };
+    explore(Config { machines: UNTOLD, keys: 0, budget, ..config });
+}
+
+#[test]
+fn privileged_keys_that_wait_for_a_paused_writer() {
+    let config = Config::new("privileged keys that wait for a paused writer", if full() { 5 } else { 4 }, 2);
+    let budget = Budget { pauses: 1, lost: u8::from(full()), ..config.budget };
+    explore(Config { machines: UNTOLD, keys: 0, budget, ..config });
+}
+
+#[test]
+fn privileged_keys_that_wait_after_a_lost_reply() {
+    let config = Config::new("privileged keys that wait after a lost reply", if full() { 5 } else { 4 }, 2);
+    let budget = Budget { lost: 1, crashes: u8::from(full()), ..config.budget };
+    explore(Config { machines: UNTOLD, keys: 0, budget, ..config });
+}
+
+#[test]
+fn nothing_for_another_machine() {
+    let config = Config::new("nothing for another machine", if full() { 6 } else { 5 }, 3);
+    explore(Config { replicas: &[PROVIDER, PROVIDER], machines: UNTOLD, keys: 0, ..config });
+}
+
+#[test]
+fn nothing_for_another_machine_over_a_crash() {
+    let config = Config::new("nothing for another machine over a crash", if full() { 5 } else { 4 }, 3);
+    let budget = Budget { crashes: 1, lost: u8::from(full()), ..config.budget };
+    explore(Config {
+        replicas: &[PROVIDER, PROVIDER],
+        machines: TOLD,
+        keys: usize::from(full()),
+        budget,
+        ..config
+    });
 }

@@ -5,6 +5,7 @@ use stateright::{Model, Property};
 use super::apply::Reply;
 use super::bounds::{Budget, Config};
 use super::guards::Guard;
+use super::machines::Machine;
 use super::state::{Labels, Node, Replica, Server, State};
 use super::truth::{Broken, Truth};
 use perennial_core::keeper::{Mark, Plan, RecordSight};
@@ -16,8 +17,12 @@ const READS: usize = 6;
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    /// A node registers, bearing the labels of this place in the list of births.
-    Create(usize),
+    /// A node registers, bearing the labels of this place in the list of births, on the machine of that place.
+    Create(usize, usize),
+    /// A cloud controller says which machine it is.
+    Tell,
+    /// A person gives the node the privileged label, or takes it.
+    Role(u8),
     /// A person sets a label, or removes it.
     Label(usize, u8),
     /// The node is deleted.
@@ -108,6 +113,12 @@ impl Model for Config {
             Property::always("only what is missing is set", |_, s: &State| {
                 s.broken != Some(Broken::Overwritten)
             }),
+            Property::always("nothing is given to another machine", |_, s: &State| {
+                s.broken != Some(Broken::Misgiven)
+            }),
+            Property::always("what another machine displaces can be undone", |_, s: &State| {
+                s.broken != Some(Broken::Effaced)
+            }),
             Property::always("newer wins", |_, s: &State| s.broken != Some(Broken::Older)),
             Property::always("an open record is what the node bore", |_, s: &State| {
                 s.broken != Some(Broken::Untrue)
@@ -125,19 +136,33 @@ impl Config {
         self.births[usize::from(state.lives > 0)]
     }
 
+    fn machines(&self, state: &State) -> &'static [Machine] {
+        self.machines[usize::from(state.lives > 0)]
+    }
+
     fn world_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let Budget { steps, lives, compactions, restores, moves, late, removals, .. } = state.budget;
         match state.server.node() {
             Some(node) if steps > 0 => {
                 for key in 0..self.keys {
                     let now = node.labels.0[key];
-                    actions.push(Action::Label(key, if now == 1 { 2 } else { 1 }));
+                    // What is set tells the machine that it was set on, where there are several.
+                    let who = node.machine.who;
+                    let next = if who == 0 { if now == 1 { 2 } else { 1 } } else { who };
+                    actions.extend((now != next).then_some(Action::Label(key, next)));
                     actions.extend((now != 0).then_some(Action::Label(key, 0)));
                 }
+                let Machine { who, told, role } = node.machine;
+                actions.extend((who != 0 && !told).then_some(Action::Tell));
+                actions.extend(self.roles.then_some(Action::Role(if role == 0 { who } else { 0 })));
                 actions.push(Action::Delete);
             }
             None if steps > 0 && lives > 0 => {
-                actions.extend((0..self.births(state).len()).map(Action::Create));
+                let machines = 0..self.machines(state).len();
+                let births = 0..self.births(state).len();
+                actions.extend(
+                    births.flat_map(|birth| machines.clone().map(move |on| Action::Create(birth, on))),
+                );
             }
             _ => {}
         }
@@ -229,20 +254,17 @@ impl Config {
     pub(crate) fn act(&self, state: &mut State, action: Action) {
         let without = self.without;
         match action {
-            Action::Create(birth) => {
+            Action::Create(birth, on) => {
                 state.budget.steps -= 1;
                 state.budget.lives -= 1;
-                let labels = self.births(state)[birth];
+                let (labels, machine) = (self.births(state)[birth], self.machines(state)[on]);
                 state.lives += 1;
-                let node = Node { life: state.lives, labels, mark: Mark::None };
+                let node = Node { life: state.lives, labels, mark: Mark::None, machine };
                 state.server.nodes.push(Some(node));
             }
-            Action::Label(key, value) => {
-                state.budget.steps -= 1;
-                let mut node = state.server.node().expect("it lives");
-                node.labels.0[key] = value;
-                state.server.nodes.push(Some(node));
-            }
+            Action::Label(key, value) => state.change(|node| node.labels.0[key] = value),
+            Action::Role(value) => state.change(|node| node.machine.role = value),
+            Action::Tell => state.change(|node| node.machine.told = true),
             Action::Delete => {
                 state.budget.steps -= 1;
                 state.server.nodes.push(None);
@@ -311,7 +333,7 @@ impl Config {
             Action::Remove => {
                 state.budget.removals -= 1;
                 state.judge_removal();
-                state.server.records.push((state.server.record_head() + 1, None));
+                state.server.remove_record();
             }
         }
     }
@@ -320,7 +342,8 @@ impl Config {
     fn step(&self, state: &mut State, at: usize, reply: Reply) {
         for _ in 0..READS {
             let (plan, over) = state.plan(at, self.without);
-            let read = matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. });
+            let read =
+                matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. } | Plan::ReadEnd { .. });
             if state.is_turn(&plan, over, self.without) {
                 state.carry_out(at, plan, over, reply, self.without);
             }
@@ -381,6 +404,14 @@ fn ordinary(action: Action) -> bool {
 }
 
 impl State {
+    /// Somebody changes the living node.
+    fn change(&mut self, how: impl FnOnce(&mut Node)) {
+        self.budget.steps -= 1;
+        let mut node = self.server.node().expect("it lives");
+        how(&mut node);
+        self.server.nodes.push(Some(node));
+    }
+
     /// Whether everybody who is there has heard everything, and nobody is paused.
     fn is_heard(&self) -> bool {
         let (nodes, records) = (self.server.node_head(), self.server.record_head());

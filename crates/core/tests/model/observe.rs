@@ -5,7 +5,7 @@ use perennial_core::record::Version;
 use uuid::Uuid;
 
 use super::guards::Guard;
-use super::state::{NODE, Node, Replica, State, Stored, policy};
+use super::state::{NODE, Node, Removed, Replica, State, Stored, policy};
 
 pub(crate) fn seen(version: Version, stored: &Stored, body: Body) -> Seen {
     Seen { uid: Uuid::from_u128(u128::from(stored.uid)), version, foreign: false, body }
@@ -25,7 +25,7 @@ impl State {
             self.node_applied(at, version, node, without);
         } else {
             let node = before.expect("it was there, for it was deleted");
-            self.node_ended(at, node, version, without);
+            self.node_ended(at, node, version, &Provider::Unread, without);
         }
         self.look(at);
     }
@@ -33,9 +33,14 @@ impl State {
     fn node_applied(&mut self, at: usize, version: Version, node: Node, without: Option<Guard>) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        if replica.print == Some(node)
+        let waiting = replica.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
+        if replica.print == Some(node.print())
             && let Sight::Live(live) = &mut replica.line.sight
             && live.uid == super::state::uid(node.life)
+            && !((live.wants_identity || waiting)
+                && live.provider == Provider::Read(None)
+                && live.is_young(now)
+                && without != Some(Guard::AskAgain))
         {
             live.version = live.version.max(version);
             return;
@@ -45,16 +50,23 @@ impl State {
             live.mark = perennial_core::keeper::Mark::None;
         }
         if replica.line.node_seen(live, policy(replica.policy), now) {
-            replica.print = Some(node);
+            replica.print = Some(node.print());
             replica.held = false;
         }
     }
 
-    /// An end that was seen or proved.
-    pub(crate) fn node_ended(&mut self, at: usize, node: Node, deleted: Version, without: Option<Guard>) {
+    /// An end that was seen, or proved: then its machine is read with it.
+    pub(crate) fn node_ended(
+        &mut self,
+        at: usize,
+        node: Node,
+        deleted: Version,
+        provider: &Provider,
+        without: Option<Guard>,
+    ) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        let mut end = node.end(deleted, now);
+        let mut end = node.end(deleted, provider, now);
         match without {
             Some(Guard::Merge) => end.mark = perennial_core::keeper::Mark::Given,
             Some(Guard::Mark) => end.mark = perennial_core::keeper::Mark::None,
@@ -71,12 +83,14 @@ impl State {
         let Some((version, stored)) = next.cloned() else { return };
         let replica = &mut self.replicas[at];
         replica.records = version;
-        if let Some(stored) = stored {
-            replica.record_applied(version, &stored);
-        } else {
-            replica.line.record_removed(version);
-            if without == Some(Guard::Collected) && replica.line.live().is_none() {
-                replica.line.ends.clear();
+        match stored {
+            Ok(stored) => replica.record_applied(version, &stored),
+            Err(removed) => {
+                let late = Removed { node: Version::MAX };
+                replica.record_removed(version, if without == Some(Guard::Removal) { late } else { removed });
+                if without == Some(Guard::Collected) && replica.line.live().is_none() {
+                    replica.line.ends.clear();
+                }
             }
         }
         replica.held = false;
@@ -110,12 +124,14 @@ impl State {
         let head = self.server.record_head();
         let record =
             self.server.record().filter(|_| !blank).map(|(version, stored)| (version, stored.clone()));
+        let removed = Removed { node: self.server.node_head() };
         let replica = &mut self.replicas[at];
         replica.records = head;
+        replica.held = false;
         match (record, &mut replica.line.record) {
             (Some((version, stored)), _) => replica.record_applied(version, &stored),
             (None, RecordSight::Seen(_)) if without == Some(Guard::RecordAbsence) => {
-                replica.line.record_removed(head);
+                replica.record_removed(head, removed);
             }
             (None, RecordSight::Seen(seen)) => seen.body = Body::Unread { hint: seen.names() },
             (None, sight) => *sight = RecordSight::None,
@@ -180,21 +196,26 @@ impl State {
             replica.held = true;
             return;
         }
-        let mut live = node.live(head, Provider::Unread);
+        let mut live = node.live(head, node.machine.provider());
         if without == Some(Guard::Mark) {
             live.mark = perennial_core::keeper::Mark::None;
         }
         if replica.line.node_seen(live, policy(replica.policy), now) {
-            replica.print = Some(node);
+            replica.print = Some(node.print());
         }
     }
 
     /// A direct read of the record.
-    pub(crate) fn read_record(&mut self, at: usize) {
+    pub(crate) fn read_record(&mut self, at: usize, without: Option<Guard>) {
         let head = self.server.record_head();
-        let line = &mut self.replicas[at].line;
+        let removed = Removed { node: self.server.node_head() };
+        let replica = &mut self.replicas[at];
+        let coming = replica.records < head && without != Some(Guard::RemovalRead);
+        let line = &mut replica.line;
         match self.server.record() {
-            None => line.record_removed(head),
+            // When it was removed, the watch is going to tell.
+            None if coming && line.weighs_removal() => replica.held = true,
+            None => replica.record_removed(head, removed),
             Some((version, stored)) => {
                 let mut seen = whole(version, stored);
                 seen.foreign = line.seen().is_some_and(|known| known.version == version && known.foreign);
@@ -225,6 +246,17 @@ impl State {
 }
 
 impl Replica {
+    /// The record was removed at `version`. Of the two counters it is that of nodes which ends are compared by.
+    pub(crate) fn record_removed(&mut self, version: Version, removed: Removed) {
+        if let RecordSight::Seen(seen) = &mut self.line.record {
+            if seen.version > version {
+                return;
+            }
+            seen.version = removed.node;
+        }
+        self.line.record_removed(removed.node);
+    }
+
     fn record_applied(&mut self, version: Version, stored: &Stored) {
         // A version that does not raise the sequence is a foreign edit.
         let known = self

@@ -4,6 +4,7 @@ use std::fmt;
 
 use perennial_core::keeper::{Body, RecordSight, Sight};
 
+use super::machines::role;
 use super::state::{Replica, State, kept, life};
 
 impl fmt::Display for State {
@@ -13,9 +14,10 @@ impl fmt::Display for State {
             Some(node) => {
                 write!(
                     f,
-                    "node U{}{:?} {:?} @{}",
+                    "node U{}{:?}{} {:?} @{}",
                     node.life,
                     node.labels.0,
+                    node.machine,
                     node.mark,
                     self.server.node_head()
                 )?;
@@ -33,6 +35,16 @@ impl fmt::Display for State {
                     kept(&record.kept).0,
                     record.version
                 )?;
+                let role = role(&record.kept.labels);
+                if role != 0 {
+                    write!(f, " role {role}")?;
+                }
+                for waiting in record.waiting.values() {
+                    write!(f, " role {} waits for {:?}", waiting.value, waiting.provider_id)?;
+                }
+                if let Some(id) = &record.incarnation.provider_id {
+                    write!(f, " of {id}")?;
+                }
             }
         }
         self.replicas.iter().try_for_each(|replica| write!(f, " | {replica}"))
@@ -53,6 +65,9 @@ impl fmt::Display for Replica {
         for end in &self.line.ends {
             let labels = super::state::Labels::of(&end.content.labels);
             write!(f, " +U{}{:?} {:?}@{}", life(end.uid), labels.0, end.mark, end.version)?;
+            if let Some(id) = end.provider.id() {
+                write!(f, " of {id}")?;
+            }
         }
         match &self.line.record {
             RecordSight::Unlisted => write!(f, " unlisted")?,

@@ -10,6 +10,7 @@ use perennial_core::record::{Record, Version};
 use uuid::Uuid;
 
 use super::bounds::Budget;
+use super::machines::Machine;
 use super::truth::{Broken, Truth};
 
 pub(crate) const NODE: &str = "n";
@@ -22,9 +23,11 @@ const MUCH_LATER: SignedDuration = SignedDuration::from_hours(24 * 60);
 pub(crate) const WIDE: usize = 0;
 /// Keeps the first key alone.
 pub(crate) const NARROW: usize = 1;
+/// Gives nothing to another machine of the same name.
+pub(crate) const PROVIDER: usize = 2;
 
-static POLICIES: LazyLock<[Policy; 2]> = LazyLock::new(|| {
-    ["", "rules: [{labels: {include: [a]}}]"]
+static POLICIES: LazyLock<[Policy; 3]> = LazyLock::new(|| {
+    ["", "rules: [{labels: {include: [a]}}]", "rules: [{identity: provider}]"]
         .map(|yaml| Policy::parse(yaml).expect("a policy that is allowed"))
 });
 
@@ -69,6 +72,7 @@ pub(crate) struct Node {
     pub(crate) life: u8,
     pub(crate) labels: Labels,
     pub(crate) mark: Mark,
+    pub(crate) machine: Machine,
 }
 
 pub(crate) fn uid(life: u8) -> Uuid {
@@ -81,15 +85,24 @@ pub(crate) fn life(uid: Uuid) -> u8 {
 
 impl Node {
     fn content(self) -> Content {
-        Content { labels: self.labels.pairs(), ..Content::default() }
+        let mut labels = self.labels.pairs();
+        labels.extend(self.machine.role_pair());
+        Content { labels, ..Content::default() }
+    }
+
+    /// What a watch of metadata can tell from another version of it.
+    pub(crate) fn print(self) -> Self {
+        Self { machine: Machine { told: false, ..self.machine }, ..self }
     }
 
     /// As a watch, or a read that knows `provider`, shows it.
     pub(crate) fn live(self, version: Version, provider: Provider) -> Live {
+        // Young enough to be told its machine, where that matters.
+        let age = SignedDuration::from_hours(if self.machine == Machine::ANY { 24 } else { 0 });
         Live {
             uid: uid(self.life),
             version,
-            created: NOW - SignedDuration::from_hours(24),
+            created: NOW - age,
             terminating: false,
             mark: self.mark,
             hand: Hand::default(),
@@ -101,15 +114,15 @@ impl Node {
         }
     }
 
-    /// As the event of its deletion, or a proof, shows it.
-    pub(crate) fn end(self, deleted: Version, seen_at: Timestamp) -> End {
+    /// As the event of its deletion, or a proof that knows `provider`, shows it.
+    pub(crate) fn end(self, deleted: Version, provider: &Provider, seen_at: Timestamp) -> End {
         End {
             uid: uid(self.life),
             version: deleted,
             content: self.content(),
             mark: self.mark,
             hand: Hand::default(),
-            provider: None,
+            provider: provider.clone(),
             seen_at,
         }
     }
@@ -123,11 +136,19 @@ pub(crate) struct Stored {
     pub(crate) record: Arc<Record>,
 }
 
+/// A record that is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Removed {
+    /// The version of the node when it was removed.
+    pub(crate) node: Version,
+}
+
 pub(crate) fn kept(kept: &Kept) -> Labels {
     Labels::of(&kept.labels)
 }
 
-/// What the API server has. Nodes and records count their versions apart: nothing compares the two.
+/// What the API server has. Nodes and records count their versions apart, so that states that differ in nothing that
+/// matters are the same; only of a removal it matters what had become of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     /// The name's history: the state at version `at + 1`.
@@ -137,7 +158,7 @@ pub(crate) struct Server {
     /// How many records were made.
     pub(crate) made: u8,
     /// The record's history, as far as somebody has yet to hear of it, and its present.
-    pub(crate) records: Vec<(Version, Option<Stored>)>,
+    pub(crate) records: Vec<(Version, Result<Stored, Removed>)>,
 }
 
 impl Server {
@@ -157,7 +178,13 @@ impl Server {
 
     pub(crate) fn record(&self) -> Option<(Version, &Stored)> {
         let (version, stored) = self.records.last()?;
-        Some((*version, stored.as_ref()?))
+        Some((*version, stored.as_ref().ok()?))
+    }
+
+    /// Removes the record.
+    pub(crate) fn remove_record(&mut self) {
+        let removed = Removed { node: self.node_head() };
+        self.records.push((self.record_head() + 1, Err(removed)));
     }
 
     pub(crate) fn record_head(&self) -> Version {

@@ -9,6 +9,7 @@
 use perennial_core::keeper::{Mark, Notice, Patch, Write};
 use perennial_core::record::{Record, State as Phase, Version};
 
+use super::machines::Lives;
 use super::state::{BARE, Labels, NARROW, Node, Replica, Server, State, kept, life};
 
 /// What must never break, and did.
@@ -18,6 +19,10 @@ pub(crate) enum Broken {
     GivenTwice,
     /// A patch set what was there.
     Overwritten,
+    /// A machine got what is another's, or may be.
+    Misgiven,
+    /// Another machine took the place of what can not be found any more.
+    Effaced,
     /// The record's version went down.
     Older,
     /// An open record says what the node did not bear at that version.
@@ -46,23 +51,25 @@ pub(crate) struct Truth {
     folded: Version,
     /// The life whose end is in doubt, and what would be right if it was known.
     doubt: Option<(u8, Vec<Labels>)>,
-    /// A person removed the record, and none was written since.
-    removed: bool,
+    /// The record is one of another history, and none was written since: who takes it for one of this may forget
+    /// the lives that ended since.
+    adrift: bool,
     /// One who did not know that history had changed wrote a record.
     confused: bool,
     /// The record is one of another history, and this is its version there.
     moved: Option<Version>,
+    pub(crate) lives: Lives,
 }
 
-fn bit(life: u8) -> u8 {
+pub(crate) fn bit(life: u8) -> u8 {
     1 << life
 }
 
 /// The lives whose ends somebody saw, and those whose ends nobody can tell him any more.
 #[derive(Clone, Copy, Debug)]
-struct Eyes {
+pub(crate) struct Eyes {
     saw: u8,
-    missed: u8,
+    pub(crate) missed: u8,
 }
 
 impl Eyes {
@@ -80,13 +87,13 @@ impl Replica {
 
 /// An end, as it was.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
-    node: Node,
-    deleted: Version,
+pub(crate) struct Ended {
+    pub(crate) node: Node,
+    pub(crate) deleted: Version,
 }
 
 impl Server {
-    fn ends(&self) -> Vec<Ended> {
+    pub(crate) fn ends(&self) -> Vec<Ended> {
         let pairs = self.nodes.windows(2).zip(2..);
         pairs
             .filter_map(|(pair, deleted)| match (pair[0], pair[1]) {
@@ -99,7 +106,7 @@ impl Server {
     }
 
     /// The version at which a life began.
-    fn born(&self, life: u8) -> Option<Version> {
+    pub(crate) fn born(&self, life: u8) -> Option<Version> {
         let at = self.nodes.iter().position(|node| node.is_some_and(|node| node.life == life))?;
         Some(at as Version + 1)
     }
@@ -118,12 +125,12 @@ impl Truth {
         let known = self.doubt.as_ref().filter(|(life, _)| eyes.saw & bit(*life) != 0);
         let bases = known.map_or(&self.bases, |(_, real)| real).clone();
         unfolded.fold(bases, |owed, Ended { node, .. }| {
-            if node.mark != Mark::None && !self.removed {
+            if node.mark != Mark::None && !self.adrift {
                 return vec![node.labels];
             }
             let mut all: Vec<Labels> = owed.iter().map(|owed| node.labels.over(*owed)).collect();
             let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
-            if unknown || self.removed {
+            if unknown || self.adrift {
                 all.extend(owed);
             }
             all.sort_unstable();
@@ -137,7 +144,7 @@ impl Truth {
         self.bases = vec![owed];
         self.folded = folded;
         self.doubt = None;
-        self.removed = false;
+        self.adrift = false;
     }
 }
 
@@ -167,7 +174,7 @@ impl State {
         }
     }
 
-    fn breaks(&mut self, how: Broken) {
+    pub(crate) fn breaks(&mut self, how: Broken) {
         self.broken = self.broken.or(Some(how));
     }
 
@@ -213,8 +220,10 @@ impl State {
         if before.is_some_and(|before| record.version < before.version) && moved.is_none() {
             self.breaks(Broken::Older);
         }
+        let judged = self.judge_machines(before, write, eyes);
         if record.state == Phase::Closed {
             match self.server.ends().iter().find(|end| end.node.life == named) {
+                Some(_) if judged => {}
                 Some(end) => self.judge_memory(self.writer(at, before), before, write, end.deleted),
                 // A life of another history.
                 None if self.server.born(named).is_none() => {
@@ -228,14 +237,20 @@ impl State {
         let (Some(then), Some(born)) = (then, self.server.born(named)) else {
             return self.breaks(Broken::Untrue);
         };
+        if judged && record.state == Phase::Giving {
+            return;
+        }
         if record.state == Phase::Giving {
             return self.judge_memory(self.writer(at, before), before, write, born);
         }
-        if !self.writer(at, None).agrees(says, then.labels) {
+        let writer = self.writer(at, before);
+        if !writer.agrees(says, then.labels) {
             self.breaks(Broken::Untrue);
         }
+        if judged {
+            return;
+        }
         let follows = before.is_some_and(|before| life(before.incarnation.uid) == named);
-        let writer = self.writer(at, None);
         let owed = self.truth.owed(&self.server, born, eyes);
         let nothing = owed.iter().any(|owed| writer.agrees(BARE, *owed));
         if !follows && then.mark == Mark::None && !nothing {
@@ -246,10 +261,10 @@ impl State {
             self.truth.settle_on(BARE, born);
             self.truth.bases.extend(owed.iter().filter(|owed| writer.agrees(BARE, **owed)));
         }
-        if self.truth.removed {
+        if self.truth.adrift {
             self.truth.bases = self.truth.owed(&self.server, born, eyes);
             self.truth.folded = born;
-            self.truth.removed = false;
+            self.truth.adrift = false;
         }
     }
 
@@ -310,17 +325,27 @@ impl State {
 
     /// Judges a patch that the API server is about to accept.
     pub(crate) fn judge_patch(&mut self, at: usize, node: Node, patch: &Patch) {
-        if self.truth.given & bit(node.life) != 0 {
+        let eyes = self.replicas[at].eyes();
+        let labels = Labels::of(&patch.labels);
+        let again = self.truth.given & bit(node.life) != 0;
+        // What waited for the machine is given by a patch of its own, and no more than that.
+        if again && (patch.mark != Mark::Full || labels != BARE) {
             self.breaks(Broken::GivenTwice);
         }
-        let labels = Labels::of(&patch.labels);
+        self.judge_gift(node, patch, eyes);
+        if again {
+            return;
+        }
         if node.labels.lacks(labels) != labels {
             self.breaks(Broken::Overwritten);
         }
         self.truth.confused |= self.replicas[at].epoch != self.epoch;
         let born = self.server.born(node.life).expect("it lives");
-        let right = self.truth.owed(&self.server, born, self.replicas[at].eyes());
-        if !self.truth.confused && !right.iter().any(|right| node.labels.lacks(*right) == labels) {
+        let right = self.truth.owed(&self.server, born, eyes);
+        if !self.by_machine()
+            && !self.truth.confused
+            && !right.iter().any(|right| node.labels.lacks(*right) == labels)
+        {
             self.breaks(Broken::Lost);
         }
         self.truth.given |= bit(node.life);
@@ -341,7 +366,8 @@ impl State {
         self.truth.bases = owed;
         self.truth.folded = head;
         self.truth.doubt = None;
-        self.truth.removed = true;
+        // It does not protect them any more.
+        self.truth.named = 0;
     }
 
     /// The record's time was over: what happened after it is not forgotten.
@@ -370,39 +396,53 @@ impl State {
         self.truth.folded = 0;
         self.truth.named = 0;
         self.truth.doubt = None;
-        self.truth.removed = true;
+        self.truth.adrift = true;
+    }
+
+    /// Whether the record rests where a record rests.
+    fn judge_form(&self, record: Option<&Record>) -> Option<Broken> {
+        let right = match (self.server.node(), record) {
+            (None, record) => record.is_none_or(|record| record.state == Phase::Closed),
+            (Some(node), None) => node.labels == BARE,
+            (Some(node), Some(record)) if life(record.incarnation.uid) == node.life => {
+                record.state == Phase::Open && kept(&record.kept) == node.labels
+            }
+            (Some(node), Some(record)) => {
+                record.state == Phase::Closed && kept(&record.kept) == BARE && node.labels == BARE
+            }
+        };
+        (!right).then_some(Broken::Unsettled)
     }
 
     /// Nobody has anything to do or to hear any more: is everything where it belongs?
     pub(crate) fn judge_rest(&self) -> Option<Broken> {
         // One that could as well be of this history is not known to be of another.
         let mistaken = self.truth.moved.is_some_and(|version| version <= self.server.node_head());
-        if self.truth.confused || mistaken {
+        let record = self.server.record().map(|(_, stored)| &*stored.record);
+        let head = self.server.node_head();
+        if mistaken {
             return None;
+        }
+        if self.truth.confused {
+            // What was owed is anybody's guess; and so is who lags, where two histories meet in one version.
+            let apart = record.is_none_or(|record| record.version < head);
+            return apart.then(|| self.judge_form(record)).flatten();
         }
         let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
         let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });
-        let record = self.server.record().map(|(_, stored)| &*stored.record);
-        let says = record.map(|record| kept(&record.kept));
-        let head = self.server.node_head();
-        let Some(node) = self.server.node() else {
-            let owed = self.truth.owed(&self.server, head, eyes);
-            if record.is_some_and(|record| record.state != Phase::Closed) {
-                return Some(Broken::Unsettled);
-            }
-            return (!owed.contains(&says.unwrap_or(BARE))).then_some(Broken::Lost);
-        };
-        let born = self.server.born(node.life).expect("it lives");
-        if node.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE) {
-            return Some(Broken::Lost);
+        if let Some(broken) = self.judge_rest_of_machines(eyes) {
+            return Some(broken);
         }
-        let right = match record {
-            None => node.labels == BARE,
-            Some(record) if life(record.incarnation.uid) == node.life => {
-                record.state == Phase::Open && says == Some(node.labels)
-            }
-            Some(record) => record.state == Phase::Closed && says == Some(BARE) && node.labels == BARE,
+        if self.by_machine() {
+            return None;
+        }
+        let lost = if let Some(node) = self.server.node() {
+            let born = self.server.born(node.life).expect("it lives");
+            node.mark == Mark::None && !self.truth.owed(&self.server, born, eyes).contains(&BARE)
+        } else {
+            let says = record.map_or(BARE, |record| kept(&record.kept));
+            !self.truth.owed(&self.server, head, eyes).contains(&says)
         };
-        (!right).then_some(Broken::Unsettled)
+        if lost { Some(Broken::Lost) } else { self.judge_form(record) }
     }
 }

@@ -14,7 +14,7 @@ use super::api::Api;
 use super::brake::Brake;
 use super::ledger::Name;
 use super::object::{NodeObject, RecordObject};
-use super::prove::prove;
+use super::prove::{machine_at_end, prove};
 use crate::cluster::ApiError;
 
 /// What came of a plan. Whatever was read or written is folded into the line, which is then decided again.
@@ -28,6 +28,8 @@ pub(crate) enum Outcome {
     Proved(End),
     /// History does not tell the end of this incarnation.
     Lost(Uuid),
+    /// The `providerID` that this incarnation had at its end, as far as history tells.
+    EndRead(Uuid, Option<String>),
     /// The record was written.
     Wrote(RecordObject, Box<Write>, &'static str),
     /// The node was patched.
@@ -92,6 +94,10 @@ impl Apply {
             Plan::ReadRecord => self.api.read_record(name).await.map(Outcome::Record),
             Plan::ReadNode => self.api.read_node(name).await.map(Outcome::Node),
             Plan::Prove { uid, from, to } => self.prove(name, uid, from, to).await,
+            Plan::ReadEnd { uid, deleted } => {
+                let id = machine_at_end(&self.api, name, uid, deleted).await;
+                id.map(|id| Outcome::EndRead(uid, id))
+            }
             Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
                 self.write(write, transition, seen.as_ref()).await
             }
@@ -205,6 +211,11 @@ fn writes(plan: &Plan) -> bool {
         Plan::Save(_) | Plan::Close(_) | Plan::Give(_) | Plan::Patch(_) | Plan::SetAside | Plan::Erase(_) => {
             true
         }
-        Plan::Rest(_) | Plan::Wait { .. } | Plan::ReadRecord | Plan::ReadNode | Plan::Prove { .. } => false,
+        Plan::Rest(_)
+        | Plan::Wait { .. }
+        | Plan::ReadRecord
+        | Plan::ReadNode
+        | Plan::Prove { .. }
+        | Plan::ReadEnd { .. } => false,
     }
 }

@@ -100,6 +100,11 @@ impl NodeObject {
         }
     }
 
+    /// `spec.providerID`, where this is a whole object that has one.
+    pub(crate) fn provider_id(&self) -> Option<&str> {
+        self.spec.as_ref()?.provider_id.as_deref()
+    }
+
     /// The end this object is. A DELETED event carries the final object at the version of its deletion;
     /// a proof knows that version from elsewhere.
     pub(crate) fn into_end(
@@ -116,7 +121,7 @@ impl NodeObject {
             content: live.content.unwrap_or_default(),
             mark: live.mark,
             hand: live.hand,
-            provider: live.provider.id().map(str::to_owned),
+            provider: live.provider,
             seen_at,
         }
     }

@@ -90,7 +90,11 @@ impl Keeper {
                 }
             }
             Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
-            Outcome::Record(Err(version)) => self.ledger.record_absent(name, version),
+            Outcome::Record(Err(version)) => {
+                if !self.ledger.record_absent(name, version) {
+                    self.ledger.hold(name);
+                }
+            }
             Outcome::Record(Ok(object)) => {
                 self.ledger.record_read(name, &object);
                 self.report.unreadable(name, self.ledger.entry_mut(name));
@@ -104,6 +108,7 @@ impl Keeper {
                 self.metrics.proof("lost");
                 self.ledger.end_lost(name, uid);
             }
+            Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
             Outcome::Wrote(object, write, transition) => {
                 self.report.wrote(name, &write, transition);
                 self.ledger.record_written(name, &object);

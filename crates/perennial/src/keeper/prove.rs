@@ -37,5 +37,23 @@ pub(crate) async fn prove(
         Err(ApiError::Expired) => None,
         Err(error) => return Err(error),
     };
+    // A machine that was not read is asked for once more, where it matters.
     Ok(Some(whole.unwrap_or(last).into_end(deleted, api.installation(), policy, Timestamp::now())))
+}
+
+/// The `providerID` that `uid` had right before its deletion; `None` where it had none, or history does not tell.
+pub(crate) async fn machine_at_end(
+    api: &Api,
+    name: &str,
+    uid: Uuid,
+    deleted: Version,
+) -> Result<Option<String>, ApiError> {
+    match api.read_node_at(name, deleted.saturating_sub(1), true).await {
+        Ok(node) => {
+            let node = node.filter(|node| node.metadata.uid == uid);
+            Ok(node.and_then(|node| node.provider_id().map(str::to_owned)))
+        }
+        Err(ApiError::Expired) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

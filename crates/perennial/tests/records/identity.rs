@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::Node;
 use perennial_core::record::{Record, State};
+use perennial_testkit::proxy::{Fault, Matcher, Proxy};
 use serde_json::json;
 
-use crate::world::{Labels, World, pairs};
+use crate::world::{Labels, World, connect, pairs};
 
 const NODE: &str = "worker-1";
 const PROVIDER: &str = "rules: [{identity: provider}]";
@@ -35,6 +36,26 @@ impl World {
         self.recorded(name, &labels()).await;
         self.delete(name).await;
         self.closed(name, &labels()).await
+    }
+
+    /// A machine bore the name and is gone before the keeper, which runs, hears of either: it never read who that
+    /// was. Whatever happens meanwhile it hears of with it.
+    pub(crate) async fn passed_by(
+        &mut self,
+        provider: &str,
+        labels: &Labels,
+        meanwhile: impl AsyncFnOnce(&Self),
+    ) -> Proxy {
+        let proxy = Proxy::start(self.kubeconfig()).await.unwrap();
+        let account = connect(proxy.kubeconfig()).await;
+        self.interpose(|_| (account, ()));
+        self.start_keeper().await;
+        let held = proxy.inject(Matcher::watches("nodes"), Fault::Hold);
+        self.machine(NODE, provider, labels).await;
+        self.delete(NODE).await;
+        meanwhile(self).await;
+        held.lift();
+        proxy
     }
 }
 
@@ -163,4 +184,38 @@ async fn a_machine_that_returns_to_its_first_name_gets_what_it_bore_last() {
     world.delete("worker-2").await;
     world.machine(NODE, "cloud://a", &pairs([])).await;
     world.labels_become(NODE, &latest).await;
+}
+
+#[tokio::test]
+async fn a_machine_that_nobody_read_while_it_lived_is_remembered_with_its_end() {
+    let mut world = World::without_keeper(PROVIDER).await;
+    let _proxy = world.passed_by("cloud://a", &labels(), async |_| {}).await;
+    let record = world.closed(NODE, &labels()).await;
+    assert_eq!(record.incarnation.provider_id.as_deref(), Some("cloud://a"));
+    world.machine(NODE, "cloud://a", &pairs([])).await;
+    world.labels_become(NODE, &labels()).await;
+}
+
+#[tokio::test]
+async fn a_machine_that_nobody_read_while_it_lived_gets_its_own_back() {
+    let mut world = World::without_keeper(PROVIDER).await;
+    let again = async |world: &World| drop(world.machine(NODE, "cloud://a", &pairs([])).await);
+    let _proxy = world.passed_by("cloud://a", &labels(), again).await;
+    world.labels_become(NODE, &labels()).await;
+}
+
+#[tokio::test]
+async fn what_a_machine_left_that_nobody_read_while_it_lived_is_not_given_to_an_unknown_one() {
+    let mut world = World::without_keeper(PROVIDER).await;
+    let other = async |world: &World| drop(world.register(NODE, &pairs([("own", "yes")])).await);
+    let _proxy = world.passed_by("cloud://a", &labels(), other).await;
+    world.closed(NODE, &labels()).await;
+    world.caught_up_but(1).await;
+    assert_eq!(world.labels(NODE).await, pairs([("own", "yes")]));
+
+    world.identify(NODE, "cloud://b").await;
+    let record = world.recorded(NODE, &pairs([("own", "yes")])).await;
+    assert_eq!(record.previous[0].kept.labels, labels());
+    world.caught_up().await;
+    assert_eq!(world.labels(NODE).await, pairs([("own", "yes")]));
 }

@@ -178,3 +178,22 @@ async fn a_person_who_sets_a_right_while_it_waits_has_the_last_word() {
     world.caught_up().await;
     assert_eq!(world.labels(NODE).await, expected);
 }
+
+#[tokio::test]
+async fn rights_of_a_machine_that_nobody_read_while_it_lived_come_back_onto_it() {
+    let mut world = World::without_keeper("").await;
+    let again = async |world: &World| drop(world.machine(NODE, "cloud://a", &pairs([])).await);
+    let _proxy = world.passed_by("cloud://a", &all(), again).await;
+    world.rights_are_back().await;
+}
+
+#[tokio::test]
+async fn rights_of_a_machine_that_nobody_read_while_it_lived_are_not_anothers() {
+    let mut world = World::without_keeper("").await;
+    let other = async |world: &World| drop(world.machine(NODE, "cloud://b", &pairs([])).await);
+    let _proxy = world.passed_by("cloud://a", &all(), other).await;
+    world.labels_become(NODE, &plain()).await;
+    world.record_becomes(NODE, "is without rights", |record| record.waiting.is_empty()).await;
+    world.caught_up().await;
+    assert_eq!(world.labels(NODE).await, plain());
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::DeleteParams;
-use perennial_core::record::record_name;
+use perennial_core::record::{Record, record_name};
 use perennial_testkit::proxy::{Fault, Injection, Matcher, Moment, Verb};
 
 use crate::members::NEVER;
@@ -150,4 +150,42 @@ async fn a_record_that_a_person_removes_while_two_hold_the_end_of_its_node_is_no
         assert!(world.record(node).await.is_none(), "{node}");
     }
     world.given_once(&nodes, 0);
+}
+
+#[tokio::test]
+async fn a_life_that_ended_after_the_record_was_removed_is_kept_by_those_who_hear_of_the_removal_last() {
+    let mut world = World::without_keeper("").await;
+    world.configure(|config| config.close_after = NEVER);
+    let proxies = world.two_members(|members| members.takeover = Duration::ZERO).await;
+    let nodes = names(2);
+    world.begin_with(&nodes, "blue").await;
+    world.silence().await;
+    for node in &nodes {
+        world.delete(node).await;
+    }
+    world.silence().await;
+    let hold = |resource: &str| {
+        let watches = Matcher::watches(resource);
+        proxies.each_ref().map(|proxy| proxy.inject(watches.clone(), Fault::Hold))
+    };
+    let [removals, lives] = [hold("configmaps"), hold("nodes")];
+    for node in &nodes {
+        world.config_maps().delete(&record_name(node), &DeleteParams::default()).await.unwrap();
+        world.register(node, &pairs([("rack", "r12")])).await;
+        world.delete(node).await;
+    }
+    drop(lives);
+    // Whoever tries to close what it knows finds the record gone: that must not be the last word.
+    for node in &nodes {
+        world.register(&format!("{node}-beside"), &pairs([("team", "red")])).await;
+    }
+    for node in &nodes {
+        world.recorded(&format!("{node}-beside"), &pairs([("team", "red")])).await;
+    }
+    drop(removals);
+    for node in &nodes {
+        let kept = |record: &Record| record.kept.labels.get("rack").is_some_and(|rack| rack == "r12");
+        world.record_becomes(node, "holds what the later life bore", kept).await;
+    }
+    world.silence().await;
 }

@@ -22,6 +22,9 @@ impl Case<'_> {
             if let Some(mut memory) = memory
                 && self.cx.restore
             {
+                if let Some(read) = memory.read_end() {
+                    return read;
+                }
                 memory.wait_for(&record.waiting);
                 let Some(content) = &live.content else { return Plan::ReadNode };
                 let rule = self.cx.policy.rule_for(&content.labels, Some(&memory.labels()));

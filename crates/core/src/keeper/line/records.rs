@@ -41,6 +41,13 @@ impl Line {
         }
     }
 
+    /// Whether it matters when the record was removed: somebody who removes that of a node that is away forgets
+    /// what ended before, and nothing else.
+    #[must_use]
+    pub fn weighs_removal(&self) -> bool {
+        self.seen().is_some() && self.live().is_none() && !self.ends.is_empty()
+    }
+
     /// Somebody else removed the record, as of `version`.
     pub fn record_removed(&mut self, version: Version) {
         let Some(known) = self.seen() else {
@@ -50,7 +57,7 @@ impl Line {
         if known.version > version {
             return;
         }
-        let (named, recorded) = (known.names(), known.summary());
+        let (written, named, recorded) = (known.version, known.names(), known.summary());
         self.record = RecordSight::None;
         self.over_cap = false;
         if matches!(self.sight, Sight::Live(_)) {
@@ -66,7 +73,11 @@ impl Line {
                 });
             }
             None if !self.ends.iter().any(own) => {}
-            Some(_) | None => self.ends.clear(),
+            // One etcd counts the versions of Nodes and of records: who died after the removal was not away then, or
+            // had yet to be born. Where they are counted apart, the record seems older than the Node that it is of,
+            // or the removal later than every end, and all of them go: rather than that nobody could be forgotten.
+            Some(record) if written < record.version => self.ends.clear(),
+            Some(_) | None => self.ends.retain(|end| end.version > version),
         }
     }
 

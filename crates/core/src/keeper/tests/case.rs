@@ -211,6 +211,11 @@ impl Case {
     }
 
     #[track_caller]
+    pub(super) fn reads_end(self, uid: Uuid, deleted: Version) {
+        assert_eq!(self.plan(), Plan::ReadEnd { uid, deleted });
+    }
+
+    #[track_caller]
     pub(super) fn reads_node(self) {
         assert_eq!(self.plan(), Plan::ReadNode);
     }

@@ -71,7 +71,7 @@ impl Bears for End {
     }
 
     fn machine(self, id: &str) -> Self {
-        Self { provider: Some(id.to_owned()), ..self }
+        Self { provider: Provider::Read(Some(id.to_owned())), ..self }
     }
 }
 
@@ -177,7 +177,7 @@ impl Living for Live {
     }
 }
 
-/// An end that was seen long enough ago for everybody to act.
+/// An end that was seen long enough ago for everybody to act, of a life that had no providerID.
 pub(super) fn end(uid: Uuid, version: Version) -> End {
     End {
         uid,
@@ -185,7 +185,7 @@ pub(super) fn end(uid: Uuid, version: Version) -> End {
         content: Content::default(),
         mark: Mark::None,
         hand: Hand::default(),
-        provider: None,
+        provider: Provider::Read(None),
         seen_at: THEN,
     }
 }

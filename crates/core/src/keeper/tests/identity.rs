@@ -78,6 +78,16 @@ fn what_is_remembered_of_another_machine_is_its_end_and_what_the_record_held() {
 }
 
 #[test]
+fn what_is_remembered_of_another_machine_includes_what_waited_for_it() {
+    let record = closed(U2, 15).machine("m1").label("a", "1").waits(ROLE, "", Some("m1")).under(&provider());
+    let state = closed(U2, 15).machine("m1").label("a", "1").label(ROLE, "");
+    node(live(U3, 20).machine("m2").label("b", "1")).with(record).policy(provider()).saves(telling(
+        Notice::OtherMachine,
+        next(open(U3, 20).machine("m2").label("b", "1").under(&provider()).before(&state)),
+    ));
+}
+
+#[test]
 fn a_machine_that_was_not_read_is_read_first() {
     let record = closed(U1, 15).machine("m1").label("a", "1").under(&provider());
     node(live(U2, 20)).with(record).policy(provider()).reads_node();

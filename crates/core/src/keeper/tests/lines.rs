@@ -82,7 +82,7 @@ fn a_machine_that_was_read_stays_read_but_a_young_node_without_one_is_asked_agai
     sees(&mut line, live(U1, 20));
     assert_eq!(line.live().unwrap().provider.id(), Some("m1"));
     line.node_ended(end(U1, 30));
-    assert_eq!(line.ends[0].provider.as_deref(), Some("m1"));
+    assert_eq!(line.ends[0].provider.id(), Some("m1"));
     sees(&mut line, live(U2, 40).young().no_machine());
     sees(&mut line, live(U2, 50).young());
     assert_eq!(line.live().unwrap().provider, Provider::Unread);
@@ -221,6 +221,44 @@ fn what_happened_after_a_record_that_somebody_removed_is_forgotten_only_with_a_l
         line.record_removed(1001);
         assert_eq!(uids(&line), left, "{record:?}");
     }
+}
+
+#[test]
+fn who_died_after_a_record_was_removed_is_not_forgotten_with_it() {
+    for record in [open(U1, 10).label("a", "1"), giving(U1, 10).label("a", "1")] {
+        for (removed, left) in [(18, vec![1, 2]), (20, vec![2]), (25, vec![2]), (30, vec![])] {
+            let mut line = line();
+            line.record_seen(seen(15, record.clone()));
+            line.node_ended(end(U1, 20).label("a", "1"));
+            line.node_ended(end(U2, 30).label("b", "1"));
+            line.record_removed(removed);
+            assert_eq!(uids(&line), left, "{record:?} at {removed}");
+        }
+    }
+}
+
+#[test]
+fn where_nodes_and_records_are_counted_apart_a_removed_record_takes_every_end_along() {
+    // Records lag behind nodes, or are ahead of them.
+    for (written, removed) in [(5, 6), (1000, 1001)] {
+        let mut line = line();
+        line.record_seen(seen(written, open(U1, 10).label("a", "1")));
+        line.node_ended(end(U1, 20).label("a", "1"));
+        line.node_ended(end(U2, 30).label("b", "1"));
+        line.record_removed(removed);
+        assert_eq!(uids(&line), [0; 0], "{written}");
+    }
+}
+
+#[test]
+fn when_a_record_was_removed_matters_while_its_node_is_away_and_ends_are_held() {
+    let mut line = line();
+    line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
+    assert!(!line.weighs_removal());
+    line.node_ended(end(U1, 20).label("a", "1"));
+    assert!(line.weighs_removal());
+    sees(&mut line, live(U2, 30));
+    assert!(!line.weighs_removal());
 }
 
 #[test]

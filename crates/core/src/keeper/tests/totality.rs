@@ -89,8 +89,9 @@ prop_compose! {
 prop_compose! {
     fn ends()(
         (uid, version, mark, hand) in (uid(), version(), mark(), hand()),
-        (content, provider, seen_at) in (content(), machine_id(), time()),
+        (content, provider, seen_at) in (content(), option::of(machine_id()), time()),
     ) -> End {
+        let provider = provider.map_or(Provider::Unread, Provider::Read);
         End { content, mark, hand, provider, seen_at, ..end(uid, version) }
     }
 }
@@ -337,7 +338,7 @@ fn check_waiting(line: &Line, cx: &Context<'_>, record: &Record) -> Result<(), T
             end.hand.forget
                 || end.mark == Mark::Full
                 || end.content.labels.contains_key(ROLE)
-                || known(end.provider.as_deref())
+                || known(end.provider.id())
         })
         || rule.is_some_and(|rule| rule.identity() != Identity::Name);
     let there = record.waiting.contains_key(ROLE)

@@ -229,6 +229,7 @@ impl World {
             Plan::ReadRecord | Plan::SetAside => self.read_record(at),
             Plan::ReadNode => self.read_node(at),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to),
+            Plan::ReadEnd { uid, .. } => self.replicas[at].line.end_read(uid, None),
             Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => self.write(at, write, over),
             Plan::Patch(patch) => self.patch(at, &patch),
             Plan::Erase(_) => self.erase(at, over),
@@ -365,7 +366,8 @@ fn view(node: &Node, provider: Provider) -> Live {
 
 fn last(node: &Node, version: Version, seen_at: Timestamp) -> End {
     let content = Content { labels: node.labels.clone(), ..Content::default() };
-    End { content, mark: node.mark, hand: Hand::default(), seen_at, ..end(node.uid, version) }
+    let provider = Provider::Unread;
+    End { content, mark: node.mark, hand: Hand::default(), provider, seen_at, ..end(node.uid, version) }
 }
 
 fn seen(version: Version, body: Body) -> Seen {

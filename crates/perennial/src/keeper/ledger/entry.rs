@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     /// The lists that last had the node, and the record.
     pub(super) node_list: u32,
     pub(super) record_list: u32,
+    /// The last removal of its record that the watch told of.
+    pub(super) removed: Version,
     /// Work is under way.
     pub(super) busy: bool,
     /// The queue it waits in; what it left behind in a less urgent one is passed over.
@@ -116,7 +118,12 @@ pub(crate) fn role(plan: &Plan, line: &Line, restores: bool) -> Role {
     match plan {
         Plan::Give(_) | Plan::Patch(_) => Role::Restore,
         Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
-        Plan::Rest(_) | Plan::Wait { .. } | Plan::ReadRecord | Plan::ReadNode | Plan::Prove { .. } => {
+        Plan::Rest(_)
+        | Plan::Wait { .. }
+        | Plan::ReadRecord
+        | Plan::ReadNode
+        | Plan::Prove { .. }
+        | Plan::ReadEnd { .. } => {
             let restore = restores && urgency(plan, line) == Urgency::Restore;
             if restore { Role::Restore } else { Role::Capture }
         }

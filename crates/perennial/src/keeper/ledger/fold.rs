@@ -139,8 +139,18 @@ impl Ledger {
     }
 
     /// A direct read at `version` found no record.
-    pub(crate) fn record_absent(&mut self, name: &Name, version: Version) {
-        self.entry_mut(name).line.record_removed(version);
+    ///
+    /// Returns false where it matters when it was removed and the watch, which knew it, is going to tell that.
+    pub(crate) fn record_absent(&mut self, name: &Name, version: Version) -> bool {
+        let list = self.record_list;
+        let entry = self.entry_mut(name);
+        // What was written by this replica may be known later than its removal: the watch has told of that.
+        let known = entry.seen().is_some_and(|seen| seen.version > entry.removed);
+        if known && entry.record_list == list && entry.line.weighs_removal() {
+            return false;
+        }
+        entry.line.record_removed(version);
+        true
     }
 
     /// This replica removed the record: by a person's word, or because its time was over.
@@ -198,7 +208,9 @@ impl Ledger {
     pub(crate) fn record_deleted(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
         let entry = self.entry_mut(&name);
-        entry.line.record_removed(object.metadata.resource_version);
+        let version = object.metadata.resource_version;
+        entry.line.record_removed(version);
+        entry.removed = version;
         entry.held = false;
         Some(name)
     }
@@ -208,6 +220,8 @@ impl Ledger {
         self.records_listed = true;
         let list = self.record_list;
         for entry in self.entries.values_mut().filter(|entry| entry.record_list != list) {
+            // Its removal was to be told, and never will be.
+            entry.held = false;
             match &mut entry.line.record {
                 RecordSight::Seen(seen) => {
                     seen.body = Body::Unread { hint: seen.names() };

@@ -301,3 +301,49 @@ fn a_node_at_rest_costs_a_few_hundred_bytes() {
     let bytes = size_of::<Entry>() + size_of_val(line.live().unwrap()) + size_of_val(line.seen().unwrap());
     assert!(bytes < 1000, "{bytes}");
 }
+
+/// A recorded node that is away, with its end held here: its record is of this version.
+fn away(fleet: &mut Fixture, node: &str, version: Version) -> (Name, Record) {
+    fleet.apply(node, 1, 10, Some("blue"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, version);
+    let Plan::Save(write) = plan else { panic!("not saved: {plan:?}") };
+    fleet.ledger.record_applied(&record_object(&write.record, version));
+    fleet.delete(node, 1, version + 10, Some("blue"));
+    (name, *write.record)
+}
+
+#[test]
+fn a_record_that_a_read_does_not_find_is_forgotten_as_of_when_the_watch_tells() {
+    let mut fleet = Fixture::synced();
+    let (name, record) = away(&mut fleet, "a", 20);
+    fleet.delete("a", 2, 40, Some("red"));
+    assert!(!fleet.ledger.record_absent(&name, 50), "the watch is going to tell when it was removed");
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 2);
+    fleet.ledger.record_deleted(&record_object(&record, 35));
+    let line = &fleet.ledger.entry("a").unwrap().line;
+    assert_eq!((line.ends.len(), line.ends[0].version), (1, 40), "who died later is not forgotten");
+}
+
+#[test]
+fn a_record_that_neither_a_list_nor_a_read_finds_is_gone() {
+    let mut fleet = Fixture::synced();
+    let (name, _) = away(&mut fleet, "a", 20);
+    assert!(!fleet.ledger.record_absent(&name, 50));
+    fleet.ledger.hold(&name);
+    fleet.ledger.records_listing();
+    fleet.ledger.records_listed();
+    fleet.look(&name);
+    assert_eq!(fleet.next().map(|(_, plan)| plan), Some(Plan::ReadRecord), "it is not held any more");
+    assert!(fleet.ledger.record_absent(&name, 60));
+    assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 0);
+}
+
+#[test]
+fn a_write_that_is_known_later_than_its_removal_waits_for_nobody() {
+    let mut fleet = Fixture::synced();
+    let (name, record) = away(&mut fleet, "a", 20);
+    fleet.ledger.record_deleted(&record_object(&record, 28));
+    fleet.ledger.record_read(&name, &record_object(&record, 25));
+    assert!(fleet.ledger.record_absent(&name, 50), "the watch has told already");
+}
