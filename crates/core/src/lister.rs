@@ -11,6 +11,7 @@ mod guard;
 mod pace;
 mod page;
 mod plan;
+mod template;
 mod versions;
 
 pub use decide::{Sight, decide};
@@ -20,4 +21,5 @@ pub use guard::{Guards, Held};
 pub use pace::{Pace, PaceError, Paced};
 pub use page::{Format, Page, Stamp};
 pub use plan::{Lack, Plan, Why, Write};
+pub use template::{Facts, MAX_PAGE, MAX_TEMPLATE, Template, TemplateError};
 pub use versions::{Versions, VersionsError};

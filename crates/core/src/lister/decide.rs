@@ -71,7 +71,7 @@ mod tests {
     use super::super::versions::Versions;
     use super::*;
 
-    const NOW: Duration = Duration::from_secs(60);
+    const NOW: Duration = Duration::from_mins(1);
 
     fn page(body: &str, endpoints: usize) -> Page {
         Page::new(body.to_owned(), "text/plain".to_owned(), endpoints, Versions::default())

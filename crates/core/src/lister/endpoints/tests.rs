@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn slice(value: Value) -> Slice {
+fn slice(value: &Value) -> Slice {
     serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}\n{error}"))
 }
 
 /// The merge of some slices.
 fn merged<const N: usize>(slices: [Value; N], select: Select) -> Vec<Endpoint> {
-    merge(&slices.map(slice), select)
+    merge(&slices.map(|value| slice(&value)), select)
 }
 
 /// A slice with these endpoints and port 80.

@@ -33,7 +33,7 @@ fn wrong_types_are_refused() {
 fn nulls_and_missing_fields_are_absent() {
     for empty in [json!({}), json!({ "endpoints": null, "ports": null }), json!({ "unheard": [{ "of": 1 }] })]
     {
-        assert_eq!(slice(empty), Slice::default());
+        assert_eq!(slice(&empty), Slice::default());
     }
     let nulls = json!({
         "endpoints": [

@@ -35,7 +35,7 @@ fn select() -> impl Strategy<Value = Select> {
 }
 
 fn read(slices: &[Value]) -> Vec<Slice> {
-    slices.iter().cloned().map(slice).collect()
+    slices.iter().map(slice).collect()
 }
 
 proptest! {
