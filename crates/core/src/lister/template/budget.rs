@@ -18,7 +18,11 @@ const EACH: u64 = 24;
 
 /// What a template may still spend.
 #[derive(Clone, Debug)]
-pub(super) struct Budget(Arc<AtomicU64>);
+pub(super) struct Budget {
+    left: Arc<AtomicU64>,
+    /// What to say when there is nothing left.
+    spent: &'static str,
+}
 
 /// What a text weighs.
 #[derive(Clone, Copy)]
@@ -30,19 +34,23 @@ enum Text {
 }
 
 impl Budget {
-    pub(super) fn new(weight: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(weight)))
+    /// So much for the values that a template makes.
+    pub(super) fn of_values(weight: u64) -> Self {
+        let spent = "the texts and lists it makes are too large for the number of endpoints";
+        Self { left: Arc::new(AtomicU64::new(weight)), spent }
+    }
+
+    /// So much for what it writes.
+    pub(super) fn of_output(weight: u64) -> Self {
+        Self { left: Arc::new(AtomicU64::new(weight)), spent: "it writes too much" }
     }
 
     /// Spends some.
     pub(super) fn spend(&self, weight: u64) -> Result<(), Error> {
         let spend = |left: u64| left.checked_sub(weight);
-        match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(
-                ErrorKind::OutOfFuel,
-                "the texts and lists it makes are too large for the number of endpoints",
-            )),
+            Err(_) => Err(Error::new(ErrorKind::OutOfFuel, self.spent)),
         }
     }
 

@@ -61,7 +61,7 @@ fn run(source: &str, format: Format, facts: &Facts<'_>) -> Result<String, Templa
 
     let allowed =
         |(base, each): (u64, u64)| base.saturating_add(each.saturating_mul(facts.endpoints.len() as u64));
-    let env = environment(allowed(STEPS), &Budget::new(allowed(WEIGHT)));
+    let env = environment(allowed(STEPS), &Budget::of_values(allowed(WEIGHT)));
     let escape = match format {
         Format::Html => AutoEscape::Html,
         Format::Json => AutoEscape::Json,
@@ -82,7 +82,7 @@ fn environment<'a>(steps: u64, budget: &Budget) -> Environment<'a> {
     // So that an error names what is undefined.
     env.set_debug(true);
     filters::offer(&mut env, budget);
-    let output = Budget::new(OUTPUT);
+    let output = Budget::of_output(OUTPUT);
     env.set_formatter(move |out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value| {
         output.weigh_written(value)?;
         // Pages show what is absent as nothing; JSON has a word for it.
