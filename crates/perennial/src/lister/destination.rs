@@ -10,6 +10,10 @@
 //! Every write is a compare and swap: a replica that lags, was paused or is confused finds a conflict, looks again and
 //! decides again. Nothing is tried again in here; whoever asks decides that by [`Error::retryable`].
 //!
+//! The tag of an object in S3, and of a file, is a digest of its bytes: when a page comes back that was there before, so
+//! does its tag. Whoever slept meanwhile would find it and write something older over it. So a tag is good for a few
+//! seconds after it was seen ([`FRESH`]), which leaves only requests that are that long on their way.
+//!
 //! | file | what |
 //! | --- | --- |
 //! | `s3`, `config_map`, `file`, `memory` | the places |
@@ -28,10 +32,12 @@ mod store;
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use perennial_core::kept::Digest;
 use perennial_core::lister::{Page, Stamp};
+use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 
@@ -50,19 +56,38 @@ use store::{Object, Store};
 /// The current page is asked for anew each time; who has it already is told so in few bytes.
 const CACHE_CONTROL: &str = "no-cache";
 
+/// How long after it was seen a tag is good for a write. A look takes milliseconds.
+pub const FRESH: Duration = Duration::from_secs(10);
+
 /// What a destination calls the version of the page that it holds. It is good for nothing but a compare and swap.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Tag(String);
+#[derive(Clone)]
+pub struct Tag {
+    text: String,
+    seen: Instant,
+}
 
 impl Tag {
     fn new(text: String) -> Self {
-        Self(text)
+        Self { text, seen: Instant::now() }
     }
 
     fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.seen.elapsed() <= FRESH
     }
 }
+
+/// Equal whenever they were seen.
+impl PartialEq for Tag {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Tag {}
 
 /// A server chose it, so it is not shown.
 impl fmt::Debug for Tag {
@@ -113,7 +138,7 @@ impl Destination {
     /// An object in a bucket. Talks to nobody yet.
     pub fn s3(settings: S3Settings, history: Option<HistorySettings>) -> Result<Self, SettingsError> {
         let (key, cache) = (settings.key.clone(), settings.cache_control.clone());
-        let store = Store::S3(Bucket::new(settings)?);
+        let store = Store::S3(Box::new(Bucket::new(settings)?));
         Ok(Self::objects(store, key, cache.unwrap_or_else(|| CACHE_CONTROL.to_owned()), history))
     }
 
@@ -182,6 +207,9 @@ impl Destination {
     }
 
     async fn write(&self, page: &Page, over: Option<&Tag>) -> Result<Put, Error> {
+        if over.is_some_and(|tag| !tag.is_fresh()) {
+            return Ok(Put::Conflict);
+        }
         match &self.place {
             Place::Objects { store, key, cache_control, .. } => {
                 let object = Object {
@@ -215,5 +243,37 @@ impl fmt::Display for Destination {
             Place::Objects { store: Store::Memory(_), key, .. } => write!(f, "{key} in memory"),
             Place::ConfigMap(config_map) => write!(f, "{config_map}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::lister::Versions;
+
+    use super::*;
+
+    fn page(body: &str, version: u64) -> Page {
+        let versions = Versions { endpoints: version, ..Versions::default() };
+        Page::new(body.to_owned(), "text/plain".to_owned(), 1, versions)
+    }
+
+    fn sendable<T: Send>(_: T) {}
+
+    #[allow(dead_code, reason = "that it compiles is the test")]
+    fn everything_may_be_done_from_any_task(destination: &Destination, page: &Page) {
+        sendable(destination.look());
+        sendable(destination.put(page, None));
+        sendable(destination.keep(page, Timestamp::UNIX_EPOCH));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_slept_looks_again_before_writing() {
+        let destination = Destination::memory(Memory::default(), "page", None);
+        destination.put(&page("one", 1), None).await.unwrap();
+        let seen = destination.look().await.unwrap().unwrap();
+        tokio::time::advance(FRESH * 2).await;
+        assert_eq!(destination.put(&page("two", 2), Some(&seen.tag)).await, Ok(Put::Conflict));
+        let seen = destination.look().await.unwrap().unwrap();
+        assert!(matches!(destination.put(&page("two", 2), Some(&seen.tag)).await, Ok(Put::Written(_))));
     }
 }

@@ -95,6 +95,12 @@ pub enum Error {
     /// Whoever answered is no S3 server.
     #[error("what answers there is no S3 server{maybe}: correct the endpoint", maybe = status(*.0))]
     NotS3(Option<u16>),
+    /// No such request can be made.
+    #[error("the page cannot be sent: its content type has letters that a header may not have")]
+    Unsendable,
+    /// Others write at the same place faster than we can.
+    #[error("others write the index of the history all the time")]
+    Conflict,
     /// Something is there already, and it is not ours.
     #[error("{0}")]
     Foreign(Said),
@@ -128,6 +134,8 @@ impl Error {
             Self::Refused(..) => "refused",
             Self::Server(..) => "server",
             Self::NotS3(_) => "not_s3",
+            Self::Unsendable => "unsendable",
+            Self::Conflict => "conflict",
             Self::Foreign(_) => "foreign",
             Self::File(_) => "file",
             Self::Cluster(_) => "cluster",
@@ -144,6 +152,7 @@ impl Error {
             | Self::Throttled(_)
             | Self::Full(_)
             | Self::Server(..)
+            | Self::Conflict
             | Self::Cluster(_) => true,
             Self::Auth(_)
             | Self::Denied(_)
@@ -156,6 +165,7 @@ impl Error {
             | Self::TooLarge(_)
             | Self::Refused(..)
             | Self::NotS3(_)
+            | Self::Unsendable
             | Self::Foreign(_)
             | Self::File(_) => false,
         }

@@ -193,7 +193,7 @@ impl History {
                 return Ok(over);
             }
         }
-        Err(busy())
+        Err(Error::Conflict)
     }
 
     /// Shows the index to people. Its tag is taken before the index is read, so that an older one never replaces a newer.
@@ -209,7 +209,7 @@ impl History {
                 return Ok(());
             }
         }
-        Err(busy())
+        Err(Error::Conflict)
     }
 
     async fn read(&self, store: &Store) -> Result<(Option<super::Tag>, Index), Error> {
@@ -234,10 +234,6 @@ impl History {
 fn plain(text: String, content_type: &str) -> Object {
     let cache_control = NOT_AT_ALL.to_owned();
     Object { body: text.into(), content_type: content_type.to_owned(), cache_control, stamp: None }
-}
-
-fn busy() -> Error {
-    Error::Refused(412, Some(Said::text("others write the index all the time")))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl<'a> From<Option<&'a Tag>> for Over<'a> {
 /// A place that holds objects.
 #[derive(Debug)]
 pub(super) enum Store {
-    S3(Bucket),
+    S3(Box<Bucket>),
     File(Folder),
     Memory(Memory),
 }

@@ -153,15 +153,19 @@ fn says_dns(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(|cause| cause.to_string().contains("dns error"))
 }
 
-/// The first cause of this type. An [`io::Error`] keeps its own in a drawer.
+/// The first cause of this type.
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
-    causes(error).find_map(|cause| {
-        cause.downcast_ref().or_else(|| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
-    })
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
+/// An error and its causes. An [`io::Error`] keeps its own in a drawer, and names only what is behind that.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| (*error).source())
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => (*error).source(),
+        }
+    })
 }
 
 #[cfg(test)]
