@@ -1,10 +1,13 @@
 //! The S3 servers against themselves: they are what they say.
 
-use std::fs;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+use std::{env, fs};
 
 use http::{Method, StatusCode};
-use perennial_testkit::{S3Server, eventually};
+use perennial_testkit::{S3Builder, S3Server, eventually};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -49,18 +52,67 @@ async fn it_serves_by_tls() {
     s3.create_bucket("pages").await.unwrap();
 }
 
+async fn nothing_is_left(pid: u32, folder: &Path) -> anyhow::Result<()> {
+    eventually(SOON, "process and folder are gone", || async {
+        // A zombie is dead; it waits for whoever adopted it.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        anyhow::ensure!(stat.is_empty() || state.starts_with('Z'), "it lives: {state}");
+        anyhow::ensure!(!folder.exists(), "{} exists", folder.display());
+        Ok(Some(()))
+    })
+    .await
+}
+
+fn both() -> [S3Builder; 2] {
+    [S3Server::builder(), S3Server::builder().space("512k")]
+}
+
 #[tokio::test]
-async fn nothing_is_left_of_it() {
-    for builder in [S3Server::builder(), S3Server::builder().space("512k")] {
+async fn nothing_is_left_after_drop() {
+    for builder in both() {
         let s3 = builder.start().await.unwrap();
         let (pid, folder) = (s3.pid().await.unwrap(), s3.folder().to_owned());
         drop(s3);
-        eventually(SOON, "process and folder are gone", || async {
-            anyhow::ensure!(!fs::exists(format!("/proc/{pid}"))?, "it lives");
-            anyhow::ensure!(!folder.exists(), "{} exists", folder.display());
-            Ok(Some(()))
-        })
-        .await
+        nothing_is_left(pid, &folder).await.unwrap();
+    }
+}
+
+/// What this program does when the test below runs it again as its child; otherwise nothing.
+#[tokio::test]
+async fn run_until_killed() {
+    let Some(report) = env::var_os("REPORT_TO") else { return };
+    let mut servers = Vec::new();
+    let mut lines = String::new();
+    for builder in both() {
+        let s3 = builder.start().await.unwrap();
+        writeln!(lines, "{} {}", s3.pid().await.unwrap(), s3.folder().display()).unwrap();
+        servers.push(s3);
+    }
+    let draft = Path::new(&report).with_extension("draft");
+    fs::write(&draft, lines).unwrap();
+    fs::rename(draft, report).unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_owner_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    let mut owner = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "run_until_killed"])
+        .env("REPORT_TO", &report)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
         .unwrap();
+    let lines = eventually(SOON, "the owner reports", || async { Ok(Some(fs::read_to_string(&report)?)) });
+    let lines = lines.await.unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    for line in lines.lines() {
+        let (pid, folder) = line.split_once(' ').unwrap();
+        nothing_is_left(pid.parse().unwrap(), Path::new(folder)).await.unwrap();
     }
 }

@@ -8,7 +8,7 @@ use http::uri::{Authority, Scheme};
 
 use super::credentials::Credentials;
 
-/// Where a bucket is, and how to write to it. [`super::Bucket::new`] checks it.
+/// Where a bucket is, and how to write to it. It is checked when the destination is made.
 #[derive(Clone, Debug)]
 pub struct S3Settings {
     /// The server, e.g. `https://fra1.digitaloceanspaces.com`; without a scheme it is `https`. Amazon's if none is given.
