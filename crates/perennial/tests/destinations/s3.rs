@@ -1,7 +1,7 @@
 //! A page in a bucket: written, read back, and never lost to another writer.
 
 use http::Method;
-use perennial::lister::destination::{Put, S3Settings};
+use perennial::lister::destination::{CannedAcl, Put, S3Settings};
 
 use crate::wire::{Fault, Wire};
 use crate::world::{bucket, destination, found, page, publish, server};
@@ -150,4 +150,27 @@ async fn conditions_can_be_switched_off() {
     assert!(matches!(destination.put(&page("one", 1), None).await, Ok(Put::Written(_))));
     assert!(matches!(destination.put(&page("two", 2), None).await, Ok(Put::Written(_))));
     assert_eq!(wire.puts(), [false, false]);
+}
+
+#[tokio::test]
+async fn nobody_on_the_way_can_change_what_is_asked_for() {
+    let server = server().await;
+    let wire = Wire::to(server.url()).await;
+    let acl = Some(CannedAcl::PublicRead);
+    let settings = S3Settings { endpoint: Some(wire.url.clone()), acl, ..bucket(server).await };
+    let destination = destination(&settings);
+    publish(&destination, &page("one", 1)).await.unwrap();
+    for (name, value) in [
+        ("x-amz-acl", "public-read-write"),
+        ("if-match", "*"),
+        ("content-type", "text/plain"),
+        ("cache-control", "max-age=1000"),
+        ("x-amz-meta-perennial-versions", "9-9-9"),
+    ] {
+        wire.fault(Some(Fault::Alter(name, value)));
+        let error = publish(&destination, &page("two", 2)).await.unwrap_err();
+        assert!(error.to_string().contains("SignatureDoesNotMatch"), "{name}: {error}");
+    }
+    wire.fault(None);
+    assert_eq!(found(&destination).await.stamp, Some(page("one", 1).stamp));
 }

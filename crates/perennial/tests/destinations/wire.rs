@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
-use http::{Method, Request, Response, Uri};
+use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     LoseAnswers,
     /// The server is one that knows no conditions.
     NoConditions,
+    /// Somebody on the way changes a header of a PUT.
+    Alter(&'static str, &'static str),
     /// Somebody else answers: this status, these headers, this body.
     Say(u16, Vec<(&'static str, String)>, String),
 }
@@ -88,6 +90,12 @@ async fn carry(
     match &fault {
         Some(Fault::NoConditions) if conditional => {
             return Ok(say(501, &[], "<Error><Code>NotImplemented</Code></Error>"));
+        }
+        Some(Fault::Alter(name, value)) if put => {
+            assert!(
+                parts.headers.insert(*name, HeaderValue::from_static(value)).is_some(),
+                "there was no {name}"
+            );
         }
         Some(Fault::Say(status, headers, body)) => return Ok(say(*status, headers, body)),
         _ => {}
