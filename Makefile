@@ -1,6 +1,6 @@
 # Everything a person or a machine does with this repository. `make` alone lists it.
 #
-# Assumed: Rust, Go and make. What else is needed (a linker, util-linux) is installed where that is possible,
+# Assumed: Rust, Go and make. What else is needed (a linker, util-linux, Python for the tests) is installed where that is possible,
 # and named where it is not.
 
 # Integration tests start control planes of their own: more at a time need more memory, not more cores.
@@ -18,12 +18,12 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane prerequisites clean
+.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 moto prerequisites clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: prerequisites controlplane ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
+demo: prerequisites controlplane s3 ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
 
@@ -35,7 +35,7 @@ bench: prerequisites controlplane ## Measure it under load, beside the API serve
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane ## Check everything: lint, then every test against a real API server
+test: lint controlplane s3 moto ## Check everything: lint, then every test against a real API server and a real S3 server
 	cargo test --workspace --locked
 
 model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
@@ -64,18 +64,15 @@ fmt: ## Format the code
 controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes)
 	@dev/controlplane/build
 
-prerequisites: # Installs what is missing, or says what that is
-	@command -v cargo >/dev/null || { echo "Rust is missing: https://rustup.rs" >&2; exit 1; }
-	@missing=; \
-	command -v cc >/dev/null || missing="$$missing build-essential"; \
-	{ command -v setpriv && command -v flock; } >/dev/null || missing="$$missing util-linux"; \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing$$missing"; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	else \
-	  echo "missing:$$missing (names of Debian packages): install them and try again" >&2; exit 1; \
-	fi
+s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
+	@dev/s3/build
 
-clean: ## Remove what cargo built; the control plane stays in the cache
+moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
+	@dev/prerequisites python
+	@dev/s3/moto
+
+prerequisites: # Installs what is missing, or says what that is
+	@dev/prerequisites
+
+clean: ## Remove what cargo built; control plane and S3 servers stay in the cache
 	cargo clean

@@ -17,6 +17,7 @@ pub mod client;
 pub mod cluster;
 pub mod config;
 pub mod keeper;
+pub mod lister;
 pub mod log;
 pub mod members;
 pub mod metrics;

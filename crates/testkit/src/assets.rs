@@ -1,4 +1,4 @@
-//! Where the control plane's binaries are.
+//! Where the binaries are that tests run: the control plane's, and the S3 servers'.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,8 +7,31 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 
-/// The script that builds them is also the one place that knows where they are.
-const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dev/controlplane/build");
+/// The scripts that build them are also the one place that knows where they are.
+const DEV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dev");
+
+/// The folder that such a script names.
+fn built(script: &str, arguments: &[&str], otherwise: &str) -> anyhow::Result<PathBuf> {
+    let script = format!("{DEV}/{script}");
+    let output =
+        Command::new(&script).args(arguments).output().with_context(|| format!("running {script}"))?;
+    if !output.status.success() {
+        bail!("{} ({otherwise})", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().into())
+}
+
+/// `versitygw`, in the folder that `PERENNIAL_S3_ASSETS` names or the cache that `make s3` fills.
+pub(crate) fn versitygw() -> anyhow::Result<PathBuf> {
+    let otherwise = "no S3 server to run: run `make s3`";
+    Ok(built("s3/build", &["--print-dir", "--no-build"], otherwise)?.join("versitygw"))
+}
+
+/// `moto_server`, which is installed when it is not there.
+pub(crate) fn moto() -> anyhow::Result<PathBuf> {
+    let otherwise = "no moto to run: run `make moto`";
+    Ok(built("s3/moto", &["--print-dir"], otherwise)?.join("moto_server"))
+}
 
 /// A folder with `etcd`, `kube-apiserver` and `kubectl`.
 #[derive(Clone, Debug)]
@@ -19,17 +42,8 @@ pub struct Assets {
 impl Assets {
     /// The folder that `KUBEBUILDER_ASSETS` names, or else the cache that `make controlplane` fills.
     pub fn find() -> anyhow::Result<Self> {
-        let output = Command::new(BUILD)
-            .args(["--print-dir", "--no-build"])
-            .output()
-            .with_context(|| format!("running {BUILD}"))?;
-        if !output.status.success() {
-            bail!(
-                "no control plane to run: {} (run `make controlplane`, or set KUBEBUILDER_ASSETS)",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
-        }
-        Self::in_folder(String::from_utf8(output.stdout)?.trim_end())
+        let otherwise = "no control plane to run: run `make controlplane`, or set KUBEBUILDER_ASSETS";
+        Self::in_folder(built("controlplane/build", &["--print-dir", "--no-build"], otherwise)?)
     }
 
     /// This folder, if it has what a control plane needs.

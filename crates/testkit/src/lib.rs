@@ -1,10 +1,11 @@
-//! Real parts for tests, benchmarks and the demo: a control plane, a fleet, the keeper as a process.
+//! Real parts for tests, benchmarks and the demo: a control plane, a fleet, the keeper as a process, S3 servers.
 //!
 //! [`ControlPlane::start`] finds the binaries ([`Assets`]), makes a working folder and a certificate authority in
 //! it, and runs etcd and kube-apiserver as child processes until it is dropped. A test takes clients or
 //! kubeconfigs from it, runs the keeper against it as a [`KeeperProcess`], and waits for what must become true
 //! with [`eventually()`]. A [`proxy`] between a keeper and the API server goes wrong on purpose, and an [`oracle`]
-//! judges by etcd's own history whether the keepers kept their promises.
+//! judges by etcd's own history whether the keepers kept their promises. [`S3Server`] and [`MotoServer`] take
+//! the pages that a lister publishes.
 //!
 //! Nothing outlives its owner: children are killed and folders removed on drop, on panic, and when this process
 //! dies of whatever cause, SIGKILL included. Logs stay, and are named, when a test panics or a start fails.
@@ -22,6 +23,7 @@ mod pki;
 mod port;
 mod process;
 pub mod proxy;
+mod s3;
 #[cfg(test)]
 mod send;
 mod server;
@@ -34,3 +36,4 @@ pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};
 pub use keeper_process::{KeeperBuilder, KeeperProcess};
 pub use port::Port;
 pub use process::{Died, Launch, Process};
+pub use s3::{Credentials, MotoServer, S3Builder, S3Reply, S3Server};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ControlPlane, Fleet, KeeperBuilder, KeeperProcess, Snapshot};
+use crate::{ControlPlane, Fleet, KeeperBuilder, KeeperProcess, S3Server, Snapshot};
 
 fn sendable<T: Send>(_: T) {}
 
@@ -13,6 +13,7 @@ fn futures_are_send(
     fleet: &Fleet,
     keeper: &KeeperProcess,
     builder: &KeeperBuilder,
+    s3: &S3Server,
 ) {
     sendable(ControlPlane::start());
     sendable(controlplane.service_account("namespace", "name"));
@@ -37,4 +38,8 @@ fn futures_are_send(
     sendable(keeper.kill9());
     sendable(keeper.pause());
     sendable(keeper.metrics());
+    sendable(S3Server::start());
+    sendable(s3.create_bucket("bucket"));
+    sendable(s3.start_again());
+    sendable(s3.fill());
 }

@@ -19,12 +19,20 @@ pub(crate) struct Server {
     launch: Launch,
     endpoint: Endpoint,
     identity: AuthInfo,
+    /// The page that says when it is ready.
+    health: &'static str,
     _port: Port,
 }
 
 impl Server {
     pub(crate) fn new(launch: Launch, port: Port, endpoint: Endpoint, identity: AuthInfo) -> Self {
-        Self { process: Mutex::new(None), launch, endpoint, identity, _port: port }
+        Self { process: Mutex::new(None), launch, endpoint, identity, health: "/readyz", _port: port }
+    }
+
+    /// Is ready when this page says so.
+    pub(crate) fn health(mut self, path: &'static str) -> Self {
+        self.health = path;
+        self
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
@@ -45,13 +53,13 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until `/readyz` says yes.
+    /// Waits until it says that it is ready.
     pub(crate) async fn ready(&self, within: Duration) -> anyhow::Result<()> {
-        let what = format!("{}/readyz answers", self.endpoint.url());
+        let what = format!("{}{} answers", self.endpoint.url(), self.health);
         self.with(async |process| {
             process
                 .until(within, &what, || async {
-                    self.endpoint.get(&self.identity, "/readyz").await?;
+                    self.endpoint.get(&self.identity, self.health).await?;
                     Ok(Some(()))
                 })
                 .await

@@ -1,0 +1,3 @@
+//! The lister: a Service's endpoints, rendered and published.
+
+pub mod destination;
