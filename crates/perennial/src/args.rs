@@ -115,6 +115,17 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Keeping")]
     pub dry_run: bool,
 
+    /// What this replica does: `keeper`, `lister`, or both with a comma between [default: keeper]
+    ///
+    /// The keeper remembers what nodes bear and gives it back. The lister publishes what `Listing` objects ask for,
+    /// whose definition has to be installed first.
+    #[arg(long, value_name = "ROLES", help_heading = "Operating")]
+    pub roles: Option<String>,
+
+    /// Publish the Listings of this namespace alone; otherwise those of all
+    #[arg(long, value_name = "NAME", help_heading = "Operating")]
+    pub listing_namespace: Option<String>,
+
     /// Name of this replica among the others, unique in the namespace; otherwise host name and process id
     ///
     /// Replicas share the nodes among them by these names, each announced by a Lease of its own. In a pod, its

@@ -26,7 +26,7 @@ pub(crate) use backoff::backoff;
 pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
 pub(crate) use object::{List, Meta};
-pub(crate) use stream::{Chosen, Event, Followed, Target, follow};
+pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
 
 /// How long one ordinary call may take.
 const DEADLINE: Duration = Duration::from_secs(30);

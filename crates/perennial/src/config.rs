@@ -55,8 +55,12 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// How to log.
     pub log: LogConfig,
+    /// Nodes are kept.
+    pub keeps: bool,
     /// What the keeper needs.
     pub keeper: KeeperConfig,
+    /// What the lister needs, where listings are published.
+    pub lister: Option<ListerConfig>,
     /// What is said to and of the other replicas.
     pub members: MembersConfig,
     /// Where the keeper's policy comes from; following it keeps `keeper.policy` current.
@@ -121,6 +125,23 @@ impl KeeperConfig {
             collect_every: COLLECT_EVERY,
             retry_slowly: RETRY_SLOWLY,
         }
+    }
+}
+
+/// What the lister needs to know.
+#[derive(Clone, Debug)]
+pub struct ListerConfig {
+    /// Only Listings of this namespace; of all where there is none.
+    pub namespace: Option<String>,
+    /// How often everything is looked at again.
+    pub resync: Duration,
+    /// How long what a person has to change (credentials, a bucket) is left alone.
+    pub retry_slowly: Duration,
+}
+
+impl Default for ListerConfig {
+    fn default() -> Self {
+        Self { namespace: None, resync: RESYNC, retry_slowly: RETRY_SLOWLY }
     }
 }
 
@@ -207,6 +228,8 @@ impl Config {
             no_capture,
             no_restore,
             dry_run,
+            roles,
+            listing_namespace,
             member,
             admin_address,
             log_format,
@@ -265,7 +288,23 @@ impl Config {
         let member = sources
             .checked(&names::MEMBER, member.as_deref(), check::member)?
             .unwrap_or_else(|| check::as_member(&around.process_name()));
-        let members = MembersConfig {
+        let (keeps, lists) =
+            sources.checked(&names::ROLES, roles.as_deref(), check::roles)?.unwrap_or((true, false));
+        let listing_namespace =
+            sources.checked(&names::LISTING_NAMESPACE, listing_namespace.as_deref(), check::namespace)?;
+        let lister = lists.then(|| ListerConfig {
+            namespace: listing_namespace,
+            resync: keeper.resync,
+            ..ListerConfig::default()
+        });
+        if lister.is_some() && keeper.dry_run {
+            return Err(Error::Conflict {
+                first: "--dry-run",
+                second: "--roles",
+                remedy: "there is no dry run of the lister; `perennial list --dry-run` shows one page",
+            });
+        }
+        let mut members = MembersConfig {
             takeover: sources
                 .checked(&names::TAKEOVER, takeover.as_deref(), check::duration(WITHIN_MINUTES))?
                 .unwrap_or(TAKEOVER),
@@ -274,6 +313,10 @@ impl Config {
                 .unwrap_or(LEASE),
             ..MembersConfig::new(&member, &keeper)
         };
+        if !keeps {
+            members.roles.clear();
+        }
+        members.roles.extend(lists.then_some(Role::List));
         let admin =
             match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::admin_address)? {
                 Some(admin) => admin,
@@ -289,7 +332,18 @@ impl Config {
                 .unwrap_or_default(),
             color: around.terminal && around.variable("NO_COLOR").is_none(),
         };
-        Ok(Self { connect, namespace, admin, log, keeper, members, policy, honoured: sources.honoured })
+        Ok(Self {
+            connect,
+            namespace,
+            admin,
+            log,
+            keeps,
+            keeper,
+            lister,
+            members,
+            policy,
+            honoured: sources.honoured,
+        })
     }
 }
 

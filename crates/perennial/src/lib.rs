@@ -25,5 +25,5 @@ mod run;
 pub mod shutdown;
 
 pub use args::Args;
-pub use config::{Config, KeeperConfig, MembersConfig};
+pub use config::{Config, KeeperConfig, ListerConfig, MembersConfig};
 pub use run::{Error, run};

@@ -14,6 +14,7 @@ mod others;
 mod roster;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use perennial_core::kept::Digest;
@@ -42,12 +43,14 @@ const NOT_YET: Duration = Duration::from_hours(1);
 /// How long a replica that leaves tries to remove its Lease.
 const RELEASE: Duration = Duration::from_secs(3);
 
-/// What a part of this replica knows of the others, and how it says that it is at work.
-#[derive(Clone, Debug)]
+/// What a part of this replica knows of the others, and how it says that it is at work. Each part has its own.
+#[derive(Debug)]
 pub struct Membership {
     pub(crate) roster: watch::Receiver<Arc<Roster>>,
     pub(crate) metrics: Arc<Metrics>,
-    announce: watch::Sender<bool>,
+    /// How many parts are not in step yet.
+    behind: watch::Sender<usize>,
+    announced: AtomicBool,
 }
 
 impl Membership {
@@ -57,13 +60,25 @@ impl Membership {
         Self {
             roster: watch::channel(Arc::new(Roster::alone(Duration::ZERO))).1,
             metrics,
-            announce: watch::channel(false).0,
+            behind: watch::channel(1).0,
+            announced: AtomicBool::new(false),
         }
     }
 
-    /// This replica is in step and does its share from now on.
+    /// The same for another part. The replica does its share once both have announced themselves.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        self.behind.send_modify(|behind| *behind += 1);
+        let Self { roster, metrics, behind, announced: _ } = self;
+        let (roster, metrics, behind) = (roster.clone(), metrics.clone(), behind.clone());
+        Self { roster, metrics, behind, announced: AtomicBool::new(false) }
+    }
+
+    /// This part is in step, and does its share once all parts are.
     pub(crate) fn announce(&self) {
-        self.announce.send_if_modified(|announced| !std::mem::replace(announced, true));
+        if !self.announced.swap(true, Ordering::Relaxed) {
+            self.behind.send_modify(|behind| *behind -= 1);
+        }
     }
 }
 
@@ -75,7 +90,7 @@ pub fn join(
     stop: CancellationToken,
 ) -> (Membership, impl Future<Output = ()>) {
     let (to, roster) = watch::channel(Arc::new(Roster::unknown(config.takeover)));
-    let (announce, announced) = watch::channel(false);
+    let (behind, followed) = watch::channel(1);
     let leases = Leases::new(cluster.clone(), &config);
     let members = Members {
         others: Others::new(leases.name()),
@@ -96,7 +111,8 @@ pub fn join(
         patience: Instant::now() + NOT_YET,
         known: false,
     };
-    (Membership { roster, metrics, announce }, members.follow(announced, stop))
+    let membership = Membership { roster, metrics, behind, announced: AtomicBool::new(false) };
+    (membership, members.follow(followed, stop))
 }
 
 /// The watch of Leases.
@@ -144,7 +160,7 @@ struct Members {
 }
 
 impl Members {
-    async fn follow(mut self, mut announced: watch::Receiver<bool>, stop: CancellationToken) {
+    async fn follow(mut self, mut behind: watch::Receiver<usize>, stop: CancellationToken) {
         let mut renew = tokio::time::interval(self.config.lease / 3);
         renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut policies = self.config.policy.clone();
@@ -153,7 +169,7 @@ impl Members {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(event) = self.stream.events.recv() => self.event(event),
-                Ok(()) = announced.changed() => {
+                Ok(_) = behind.wait_for(|behind| *behind == 0), if !self.announced => {
                     self.announced = true;
                     self.renewed = Instant::now();
                     self.patience = Instant::now() + self.config.takeover;

@@ -11,7 +11,8 @@ use crate::admin::{self, Readiness, ReadyHandle, Server};
 use crate::args::{Args, Command};
 use crate::client;
 use crate::cluster::{self, Cluster};
-use crate::config::{self, Config, KeeperConfig, MembersConfig, PolicyMetrics, Surroundings};
+use crate::config::{self, Config, KeeperConfig, ListerConfig, MembersConfig, PolicyMetrics, Surroundings};
+use crate::lister::{self, Pages};
 use crate::members::{self, Membership};
 use crate::shutdown::{self, Ended};
 use crate::{keeper, log, metrics};
@@ -46,7 +47,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     let config = Config::check(&args, &Surroundings::of_process())?;
     log::init(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(keep(config));
+    let result = runtime.block_on(work(config));
     // A blocking call that hangs must not hold up an exit.
     runtime.shutdown_background();
     match result {
@@ -63,9 +64,11 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     }
 }
 
-/// Runs the keeper with all that surrounds it, until a signal.
-async fn keep(config: Config) -> Result<Ended<()>, Error> {
-    let Config { connect, namespace, admin, log: _, keeper, members, policy, honoured } = config;
+/// Runs keeper and lister with all that surrounds them, until a signal.
+async fn work(config: Config) -> Result<Ended<()>, Error> {
+    let Config { connect, namespace, admin, log: _, keeps, keeper, lister, members, policy, honoured } =
+        config;
+    let lists = lister.is_some();
     let source = policy.path().map_or_else(|| "built in".to_owned(), |path| path.display().to_string());
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -86,17 +89,31 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let section = metrics::section(&mut registry);
     let policy_metrics = PolicyMetrics::register(section);
     let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
-    let keeper_metrics = Arc::new(keeper::Metrics::register(section));
-    let member_metrics = Arc::new(members::Metrics::register(section));
     let readiness = Readiness::default();
-    let ready = readiness.handle("keeper");
+    let pages = Pages::default();
+    let parts = Parts {
+        cluster,
+        keeper: keeps.then(|| {
+            (keeper.clone(), Arc::new(keeper::Metrics::register(section)), readiness.handle("keeper"))
+        }),
+        lister: lister.map(|config| {
+            let metrics = Arc::new(lister::Metrics::register(section));
+            (config, metrics, pages.clone(), readiness.handle("lister"))
+        }),
+        alone: keeper.dry_run,
+        members,
+        member_metrics: Arc::new(members::Metrics::register(section)),
+    };
 
-    // These serve the keeper and end with this function, after it: probes must answer while it drains.
+    // These serve the parts and end with this function, after them: probes must answer while they drain.
     let _admin = match admin {
         Some(address) => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes and metrics");
-            let routes = admin::routes(readiness, Arc::new(registry));
+            let mut routes = admin::routes(readiness, Arc::new(registry));
+            if lists {
+                routes = routes.merge(lister::routes(pages));
+            }
             Some(AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new()))))
         }
         None => None,
@@ -104,34 +121,56 @@ async fn keep(config: Config) -> Result<Ended<()>, Error> {
     let follow = policy.follow(policy_metrics, CancellationToken::new());
     let _policy = AbortOnDropHandle::new(tokio::spawn(follow));
 
-    let work = share(cluster, keeper, keeper_metrics, members, member_metrics, ready, stop.clone());
-    match shutdown::until_ended(work, stop, signals).await {
+    match shutdown::until_ended(parts.run(stop.clone()), stop, signals).await {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
     }
 }
 
-/// Runs the keeper among its members. The Lease is removed as the keeper begins to drain, so that others take
-/// over while it finishes. One that writes nothing has no share, and says nothing.
-async fn share(
+/// What this replica does, among the others.
+struct Parts {
     cluster: Cluster,
-    keeper: KeeperConfig,
-    metrics: Arc<keeper::Metrics>,
+    keeper: Option<(KeeperConfig, Arc<keeper::Metrics>, ReadyHandle)>,
+    lister: Option<(ListerConfig, Arc<lister::Metrics>, Pages, ReadyHandle)>,
+    /// One that writes nothing has no share, and says nothing.
+    alone: bool,
     members: MembersConfig,
     member_metrics: Arc<members::Metrics>,
-    ready: ReadyHandle,
-    stop: CancellationToken,
-) -> Result<(), keeper::Error> {
-    if keeper.dry_run {
-        let alone = Membership::alone(member_metrics);
-        return keeper::run(cluster, keeper, metrics, alone, ready, stop).await;
+}
+
+impl Parts {
+    /// Runs the parts until `stop`. The Lease is removed as they begin to drain, so that others take over while they
+    /// finish.
+    async fn run(self, stop: CancellationToken) -> Result<(), keeper::Error> {
+        let Self { cluster, keeper, lister, alone, members, member_metrics } = self;
+        let (membership, following) = if alone {
+            (Membership::alone(member_metrics), None)
+        } else {
+            let (membership, follow) = members::join(cluster.clone(), members, member_metrics, stop.clone());
+            // In a task of its own: renewing must not wait for a keeper that is busy.
+            (membership, Some(AbortOnDropHandle::new(tokio::spawn(follow))))
+        };
+        let (of_keeper, of_lister) = match (&keeper, &lister) {
+            (Some(_), Some(_)) => (Some(membership.another()), Some(membership)),
+            (Some(_), None) => (Some(membership), None),
+            (None, _) => (None, Some(membership)),
+        };
+        let keep = async {
+            let Some(((config, metrics, ready), membership)) = keeper.zip(of_keeper) else { return Ok(()) };
+            let kept = keeper::run(cluster.clone(), config, metrics, membership, ready, stop.clone()).await;
+            stop.cancel();
+            kept
+        };
+        let list = async {
+            let Some(((config, metrics, pages, ready), membership)) = lister.zip(of_lister) else { return };
+            lister::run(cluster.clone(), config, metrics, pages, membership, ready, stop.clone()).await;
+        };
+        let (kept, ()) = tokio::join!(keep, list);
+        stop.cancel();
+        if let Some(following) = following {
+            // It has nothing to say, and panics are logged where they happen.
+            following.await.ok();
+        }
+        kept
     }
-    let (membership, follow) = members::join(cluster.clone(), members, member_metrics, stop.clone());
-    // In a task of its own: renewing must not wait for a keeper that is busy.
-    let following = AbortOnDropHandle::new(tokio::spawn(follow));
-    let kept = keeper::run(cluster, keeper, metrics, membership, ready, stop.clone()).await;
-    stop.cancel();
-    // It has nothing to say, and panics are logged where they happen.
-    following.await.ok();
-    kept
 }

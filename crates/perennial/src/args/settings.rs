@@ -27,6 +27,8 @@ pub(crate) const KUBECONFIG: Setting = setting("--kubeconfig", "PERENNIAL_KUBECO
 pub(crate) const CONTEXT: Setting = setting("--context", "PERENNIAL_CONTEXT");
 pub(crate) const NAMESPACE: Setting = inherited("--namespace", "PERENNIAL_NAMESPACE", "OPERATOR_NAMESPACE");
 pub(crate) const INSTALLATION: Setting = setting("--installation", "PERENNIAL_INSTALLATION");
+pub(crate) const ROLES: Setting = setting("--roles", "PERENNIAL_ROLES");
+pub(crate) const LISTING_NAMESPACE: Setting = setting("--listing-namespace", "PERENNIAL_LISTING_NAMESPACE");
 pub(crate) const POLICY: Setting = setting("--policy", "PERENNIAL_POLICY");
 pub(crate) const RESYNC: Setting = inherited("--resync", "PERENNIAL_RESYNC", "RESYNC_INTERVAL_SECONDS");
 pub(crate) const CONCURRENCY: Setting = setting("--concurrency", "PERENNIAL_CONCURRENCY");
@@ -59,6 +61,8 @@ pub(crate) const ALL: &[Setting] = &[
     NO_CAPTURE,
     NO_RESTORE,
     DRY_RUN,
+    ROLES,
+    LISTING_NAMESPACE,
     MEMBER,
     ADMIN_ADDRESS,
     LOG_FORMAT,

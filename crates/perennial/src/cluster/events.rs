@@ -1,5 +1,6 @@
 //! Kubernetes Events: best effort, and paced so that they never compete with the work itself.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -34,7 +35,7 @@ pub(crate) struct About {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) about: About,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) warning: bool,
 }
@@ -79,7 +80,7 @@ async fn post(mut from: Receiver<Told>, cluster: Cluster) {
                 metrics.forbidden.tell(&error);
             }
             let About { kind, name, .. } = &told.about;
-            debug!(kind, name, reason = told.reason, %error, "cannot post an event");
+            debug!(kind, name, reason = %told.reason, %error, "cannot post an event");
         }
     }
 }

@@ -17,13 +17,16 @@ use kube::core::WatchEvent;
 use kube::core::request::Request as Resource;
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use super::{ApiError, Cluster, Meta, backoff};
 
 /// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
 const SILENCE: Duration = Duration::from_secs(150);
+/// How many events may wait to be folded.
+const WAITING: usize = 256;
 /// The annotation of the bookmark that ends a streamed list.
 const LIST_ENDS: &str = "k8s.io/initial-events-end";
 
@@ -82,6 +85,26 @@ impl Chosen {
 pub(crate) trait Followed: Clone + DeserializeOwned + Send + 'static {
     /// Its metadata.
     fn meta(&self) -> &Meta;
+}
+
+/// A stream under way. It ends when this is dropped.
+pub(crate) struct Following<T> {
+    events: Receiver<Event<T>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl<T: Followed> Following<T> {
+    /// Begins to follow.
+    pub(crate) fn start(cluster: &Cluster, target: Target) -> Self {
+        let (to, events) = channel(WAITING);
+        let task = AbortOnDropHandle::new(tokio::spawn(follow(cluster.clone(), target, to)));
+        Self { events, _task: task }
+    }
+
+    /// What the stream says next. One that ended is to be begun anew, as after another history.
+    pub(crate) async fn next(&mut self) -> Event<T> {
+        self.events.recv().await.unwrap_or(Event::OtherHistory)
+    }
 }
 
 /// Why a stream's step ended.

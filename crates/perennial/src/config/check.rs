@@ -71,6 +71,19 @@ fn is_name(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -
         && bytes.iter().all(|c| inner(*c))
 }
 
+/// Whether nodes are kept, and whether listings are published.
+pub(super) fn roles(text: &str) -> Result<(bool, bool), String> {
+    let (mut keeps, mut lists) = (false, false);
+    for role in text.split(',') {
+        match role.trim() {
+            "keeper" => keeps = true,
+            "lister" => lists = true,
+            _ => return Err("keeper, lister, or keeper,lister".to_owned()),
+        }
+    }
+    Ok((keeps, lists))
+}
+
 /// A duration such as `90s`, `5m` or `1h30m`, within a range.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Result<Duration, String> {
     move |text| {

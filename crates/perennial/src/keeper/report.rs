@@ -68,7 +68,12 @@ impl Report {
         self.metrics.notice(notice.reason());
         warn!(node = %name, %uid, reason = notice.reason(), message);
         let message = message.to_owned();
-        self.teller.tell(Told { about: about(name, Some(uid)), reason, message, warning: true });
+        self.teller.tell(Told {
+            about: about(name, Some(uid)),
+            reason: reason.into(),
+            message,
+            warning: true,
+        });
     }
 
     pub(crate) fn patched(&self, name: &Name, patch: &Patch, live: Option<&Live>, now: Timestamp) {
@@ -87,7 +92,12 @@ impl Report {
         info!(node = %name, %uid, labels = labels.len(), withheld, keys = named, "restored");
         let message = format!("restored {named}{}", if *cordon { ", cordoned" } else { "" });
         let reason = "MetadataRestored";
-        self.teller.tell(Told { about: about(name, Some(*uid)), reason, message, warning: false });
+        self.teller.tell(Told {
+            about: about(name, Some(*uid)),
+            reason: reason.into(),
+            message,
+            warning: false,
+        });
     }
 
     pub(crate) fn unreadable(&self, name: &Name, entry: &Entry) {
@@ -100,7 +110,7 @@ impl Report {
             format!("the record cannot be read ({why}); its bytes are copied aside, nothing is given");
         let uid = entry.line.live().map(|live| live.uid);
         let reason = "RecordUnreadable";
-        self.teller.tell(Told { about: about(name, uid), reason, message, warning: true });
+        self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
     }
 
     /// A node is left as it is, though something is owed to it.
@@ -121,7 +131,7 @@ impl Report {
         };
         info!(node = %name, uid = uid.map(display), why = why.as_str(), message);
         let (reason, message) = ("RestoreSkipped", message.to_owned());
-        self.teller.tell(Told { about: about(name, uid), reason, message, warning: true });
+        self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
     }
 
     pub(crate) fn too_large(&self, name: &Name, uid: Option<Uuid>, bytes: usize) {
@@ -130,7 +140,7 @@ impl Report {
         let message =
             format!("what is kept of this node takes {bytes} bytes and does not fit into a ConfigMap");
         let reason = "RecordTooLarge";
-        self.teller.tell(Told { about: about(name, uid), reason, message, warning: true });
+        self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
     }
 }
 

@@ -1,6 +1,11 @@
-//! The keeper's own account: exactly what `deploy/rbac.yaml` grants, and nothing else.
+//! The accounts that Perennial runs under: exactly what the files of `deploy` grant, and nothing else.
 
-use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::authorization::v1::{
@@ -14,7 +19,7 @@ use crate::eventually;
 
 /// The service account of the file, and the namespace it is for.
 const ACCOUNT: &str = "perennial";
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/rbac.yaml");
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const SOON: Duration = Duration::from_mins(1);
 
 impl ControlPlane {
@@ -22,9 +27,49 @@ impl ControlPlane {
     /// there. Returns once the API server honours that.
     pub async fn kubeconfig_for_keeper(&self, namespace: &str) -> anyhow::Result<PathBuf> {
         let kubeconfig = self.kubeconfig_for_service_account(namespace, ACCOUNT).await?;
-        let granted = self.folder().join(format!("rbac-{namespace}.yaml"));
-        let text = fs::read_to_string(RBAC).context("reading deploy/rbac.yaml")?;
-        fs::write(&granted, text.replace("namespace: perennial", &format!("namespace: {namespace}")))?;
+        self.grant(namespace, "rbac.yaml").await?;
+        let asked = [
+            review("patch", "", "nodes", None),
+            review("delete", "", "configmaps", Some(namespace)),
+            review("delete", "coordination.k8s.io", "leases", Some(namespace)),
+            review("create", "", "events", Some("default")),
+        ];
+        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await?;
+        Ok(kubeconfig)
+    }
+
+    /// A kubeconfig of an account that may do what `deploy/rbac-lister.yaml` grants, and in this namespace also what
+    /// `deploy/rbac-listings.yaml` does.
+    pub async fn kubeconfig_for_lister(&self, namespace: &str) -> anyhow::Result<PathBuf> {
+        let kubeconfig = self.kubeconfig_for_service_account(namespace, ACCOUNT).await?;
+        self.grant(namespace, "rbac-lister.yaml").await?;
+        self.grant(namespace, "rbac-listings.yaml").await?;
+        let asked = [
+            review("watch", "perennial.dev", "listings", None),
+            review("watch", "discovery.k8s.io", "endpointslices", None),
+            review("get", "", "services", None),
+            review("create", "", "events", None),
+            review("delete", "coordination.k8s.io", "leases", Some(namespace)),
+            review("patch", "", "configmaps", Some(namespace)),
+        ];
+        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await?;
+        Ok(kubeconfig)
+    }
+
+    /// Applies a file of `deploy` as the admin does, for an installation in this namespace.
+    async fn grant(&self, namespace: &str, file: &str) -> anyhow::Result<()> {
+        let granted = self.folder().join(format!("{namespace}-{file}"));
+        let text =
+            fs::read_to_string(Path::new(DEPLOY).join(file)).with_context(|| format!("reading {file}"))?;
+        let text = text.replace("namespace: perennial", &format!("namespace: {namespace}"));
+        // What a team grants in its own namespace names none.
+        fs::write(
+            &granted,
+            text.replace(
+                "\nmetadata:\n  name: perennial-listings\n",
+                &format!("\nmetadata:\n  name: perennial-listings\n  namespace: {namespace}\n"),
+            ),
+        )?;
         let applied = Command::new(self.assets().kubectl())
             .arg("--kubeconfig")
             .arg(self.kubeconfig_for_admin()?)
@@ -38,22 +83,15 @@ impl ControlPlane {
             .await
             .context("starting kubectl")?;
         let told = String::from_utf8_lossy(&applied.stderr);
-        ensure!(applied.status.success(), "granting deploy/rbac.yaml: {}", told.trim());
-        self.honours(self.service_account(namespace, ACCOUNT).await?, namespace).await?;
-        Ok(kubeconfig)
+        ensure!(applied.status.success(), "granting deploy/{file}: {}", told.trim());
+        Ok(())
     }
 
     /// Waits until the authorizer has learned of it: one permission of each rule.
-    async fn honours(&self, account: Client, namespace: &str) -> anyhow::Result<()> {
-        let asked = [
-            review("patch", "", "nodes", None),
-            review("delete", "", "configmaps", Some(namespace)),
-            review("delete", "coordination.k8s.io", "leases", Some(namespace)),
-            review("create", "", "events", Some("default")),
-        ];
+    async fn honours(&self, account: Client, asked: &[SelfSubjectAccessReview]) -> anyhow::Result<()> {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(account);
         eventually(SOON, "the permissions count", || async {
-            for ask in &asked {
+            for ask in asked {
                 let answer = reviews.create(&PostParams::default(), ask).await?;
                 if !answer.status.is_some_and(|status| status.allowed) {
                     return Ok(None);

@@ -90,6 +90,14 @@ impl HistorySettings {
     }
 }
 
+impl HistorySettings {
+    /// From the page to the index.
+    #[must_use]
+    pub fn link(&self) -> String {
+        format!("{}index.html", self.prefix)
+    }
+}
+
 impl Default for HistorySettings {
     fn default() -> Self {
         Self { prefix: Self::PREFIX.to_owned(), count: Self::COUNT, age: Self::AGE }
@@ -124,7 +132,7 @@ impl History {
 
     /// From the page to the index.
     pub(super) fn link(&self) -> String {
-        format!("{}index.html", self.settings.prefix)
+        self.settings.link()
     }
 
     pub(super) async fn keep(&self, store: &Store, page: &Page, now: Timestamp) -> Result<(), Error> {

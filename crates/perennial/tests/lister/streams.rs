@@ -1,0 +1,77 @@
+//! Streams that break, lag or lie: nothing is published before the first complete list, and nothing is taken from a
+//! page because a watch broke.
+
+use http::StatusCode;
+use perennial_testkit::eventually;
+use perennial_testkit::proxy::{Fault, Matcher, Proxy};
+
+use crate::world::{SOON, World, into_config_map, lines};
+
+async fn through_a_proxy() -> (World, Proxy) {
+    let mut world = World::without_lister().await;
+    let proxy = Proxy::start(world.kubeconfig()).await.unwrap();
+    let kubeconfig = proxy.kubeconfig().to_owned();
+    world.start_lister_through("a", &kubeconfig).await;
+    (world, proxy)
+}
+
+#[tokio::test]
+async fn nothing_is_published_before_the_first_list_is_complete() {
+    let (world, proxy) = through_a_proxy().await;
+    let hang = proxy.inject(Matcher::on("endpointslices"), Fault::Hang);
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "Unknown", "Starting").await;
+    eventually(SOON, "its slices are asked for", || async { Ok((hang.met() > 0).then_some(())) })
+        .await
+        .unwrap();
+    let path = format!("/listings/{}/web", world.namespace);
+    assert_eq!(world.listers["a"].get(&path).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(world.published("out", "index.html").await, None);
+    hang.lift();
+    proxy.cut(&Matcher::on("endpointslices"));
+    world.says("out", &lines(&["10.0.0.1"])).await;
+}
+
+#[tokio::test]
+async fn a_watch_that_breaks_and_lists_that_fail_take_nothing_from_a_page() {
+    let (world, proxy) = through_a_proxy().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "True", "Published").await;
+    let refuse = proxy.inject(Matcher::on("endpointslices"), Fault::Refuse(500));
+    proxy.cut(&Matcher::on("endpointslices"));
+    eventually(SOON, "it asks again and again", || async { Ok((refuse.met() > 3).then_some(())) })
+        .await
+        .unwrap();
+    assert_eq!(world.published("out", "index.html").await, Some(lines(&["10.0.0.1"])));
+    world.endpoints("web", &["10.0.0.2"]).await;
+    refuse.lift();
+    world.says("out", &lines(&["10.0.0.2"])).await;
+}
+
+#[tokio::test]
+async fn history_that_is_gone_is_listed_anew_without_a_gap() {
+    let (world, proxy) = through_a_proxy().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "True", "Published").await;
+    let expire = proxy.inject(Matcher::watches("endpointslices"), Fault::Expire.once());
+    proxy.cut(&Matcher::watches("endpointslices"));
+    eventually(SOON, "its history is gone", || async { Ok((expire.met() > 0).then_some(())) }).await.unwrap();
+    world.endpoints("web", &["10.0.0.2"]).await;
+    world.says("out", &lines(&["10.0.0.2"])).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_a_write_is_found_out() {
+    let (world, proxy) = through_a_proxy().await;
+    let lose = proxy.inject(Matcher::on("configmaps").named("out"), Fault::LoseReply.times(2));
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.says("out", &lines(&["10.0.0.1"])).await;
+    world.is("web", "True", "Published").await;
+    drop(lose);
+    world.endpoints("web", &["10.0.0.2"]).await;
+    world.says("out", &lines(&["10.0.0.2"])).await;
+}
