@@ -230,12 +230,12 @@ impl Config {
             dry_run,
             roles,
             listing_namespace,
-            member,
+            member: _,
             admin_address,
             log_format,
             log_level,
-            takeover,
-            lease_duration,
+            takeover: _,
+            lease_duration: _,
             close_after,
             open_after,
             collect_every,
@@ -285,53 +285,19 @@ impl Config {
                 remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
             });
         }
-        let member = sources
-            .checked(&names::MEMBER, member.as_deref(), check::member)?
-            .unwrap_or_else(|| check::as_member(&around.process_name()));
-        let (keeps, lists) =
-            sources.checked(&names::ROLES, roles.as_deref(), check::roles)?.unwrap_or((true, false));
-        let listing_namespace =
-            sources.checked(&names::LISTING_NAMESPACE, listing_namespace.as_deref(), check::namespace)?;
-        let lister = lists.then(|| ListerConfig {
-            namespace: listing_namespace,
-            resync: keeper.resync,
-            ..ListerConfig::default()
-        });
-        if lister.is_some() && keeper.dry_run {
-            return Err(Error::Conflict {
-                first: "--dry-run",
-                second: "--roles",
-                remedy: "there is no dry run of the lister; `perennial list --dry-run` shows one page",
-            });
-        }
-        let mut members = MembersConfig {
-            takeover: sources
-                .checked(&names::TAKEOVER, takeover.as_deref(), check::duration(WITHIN_MINUTES))?
-                .unwrap_or(TAKEOVER),
-            lease: sources
-                .checked(&names::LEASE_DURATION, lease_duration.as_deref(), check::duration(LEASES))?
-                .unwrap_or(LEASE),
-            ..MembersConfig::new(&member, &keeper)
-        };
+        let (keeps, lister) =
+            find_roles(&mut sources, roles.as_deref(), listing_namespace.as_deref(), &keeper)?;
+        let mut members = find_members(&mut sources, args, &keeper)?;
         if !keeps {
             members.roles.clear();
         }
-        members.roles.extend(lists.then_some(Role::List));
+        members.roles.extend(lister.is_some().then_some(Role::List));
         let admin =
             match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::admin_address)? {
                 Some(admin) => admin,
                 None => check::admin_address(ADMIN_ADDRESS).unwrap_or_default(),
             };
-        let by_terminal = if around.terminal { Format::Text } else { Format::Json };
-        let log = LogConfig {
-            format: sources
-                .checked(&names::LOG_FORMAT, log_format.as_deref(), Format::parse)?
-                .unwrap_or(by_terminal),
-            filter: sources
-                .checked(&names::LOG_LEVEL, log_level.as_deref(), crate::log::Filter::parse)?
-                .unwrap_or_default(),
-            color: around.terminal && around.variable("NO_COLOR").is_none(),
-        };
+        let log = find_log(&mut sources, log_format.as_deref(), log_level.as_deref())?;
         Ok(Self {
             connect,
             namespace,
@@ -345,6 +311,62 @@ impl Config {
             honoured: sources.honoured,
         })
     }
+}
+
+/// Whether nodes are kept, and what the lister needs where listings are published.
+fn find_roles(
+    sources: &mut Sources<'_>,
+    roles: Option<&str>,
+    namespace: Option<&str>,
+    keeper: &KeeperConfig,
+) -> Result<(bool, Option<ListerConfig>), Error> {
+    let (keeps, lists) = sources.checked(&names::ROLES, roles, check::roles)?.unwrap_or((true, false));
+    let namespace = sources.checked(&names::LISTING_NAMESPACE, namespace, check::namespace)?;
+    if lists && keeper.dry_run {
+        return Err(Error::Conflict {
+            first: "--dry-run",
+            second: "--roles",
+            remedy: "the lister has no dry run; give --roles keeper, or leave --dry-run out",
+        });
+    }
+    let lister = ListerConfig { namespace, resync: keeper.resync, ..ListerConfig::default() };
+    Ok((keeps, lists.then_some(lister)))
+}
+
+/// How this replica goes by among the others.
+fn find_members(
+    sources: &mut Sources<'_>,
+    args: &RunArgs,
+    keeper: &KeeperConfig,
+) -> Result<MembersConfig, Error> {
+    let RunArgs { member, takeover, lease_duration, .. } = args;
+    let member = sources
+        .checked(&names::MEMBER, member.as_deref(), check::member)?
+        .unwrap_or_else(|| check::as_member(&sources.around().process_name()));
+    Ok(MembersConfig {
+        takeover: sources
+            .checked(&names::TAKEOVER, takeover.as_deref(), check::duration(WITHIN_MINUTES))?
+            .unwrap_or(TAKEOVER),
+        lease: sources
+            .checked(&names::LEASE_DURATION, lease_duration.as_deref(), check::duration(LEASES))?
+            .unwrap_or(LEASE),
+        ..MembersConfig::new(&member, keeper)
+    })
+}
+
+/// How to log.
+fn find_log(
+    sources: &mut Sources<'_>,
+    format: Option<&str>,
+    level: Option<&str>,
+) -> Result<LogConfig, Error> {
+    let terminal = sources.around().terminal;
+    let by_terminal = if terminal { Format::Text } else { Format::Json };
+    Ok(LogConfig {
+        format: sources.checked(&names::LOG_FORMAT, format, Format::parse)?.unwrap_or(by_terminal),
+        filter: sources.checked(&names::LOG_LEVEL, level, crate::log::Filter::parse)?.unwrap_or_default(),
+        color: terminal && sources.around().variable("NO_COLOR").is_none(),
+    })
 }
 
 /// The resync period: a duration, or the older operator's plain seconds.

@@ -143,7 +143,7 @@ impl Lister {
                 self.membership.announce();
             }
             Event::OtherHistory => {
-                self.following = Following::start(&self.shared.cluster, self.target.clone())
+                self.following = Following::start(&self.shared.cluster, self.target.clone());
             }
         }
     }

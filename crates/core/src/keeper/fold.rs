@@ -206,7 +206,7 @@ fn is_unread(end: &End, memory: Option<&Memory>, rule: &Rule, kept: &Kept) -> bo
 }
 
 /// What earlier lives left and was never given to the one that an open record names: it lies beneath that
-/// life's own end, as if it was being given.
+/// life's own end, as if it was being given. Not where another machine left it and the rule tells them apart.
 fn beneath(record: &Record, version: Version, ends: &[End], cx: &Context<'_>) -> Option<Memory> {
     let own = ends.iter().find(|end| end.uid == record.incarnation.uid);
     if record.state != State::Open || record.given || own.is_some_and(|end| end.mark != Mark::None) {
@@ -215,9 +215,13 @@ fn beneath(record: &Record, version: Version, ends: &[End], cx: &Context<'_>) ->
     let earlier = |end: &&End| end.uid != record.incarnation.uid && end.version <= version;
     let earlier: Vec<End> = ends.iter().filter(earlier).cloned().collect();
     let mut memory = fold(None, &earlier, cx).filter(|memory| !memory.is_empty())?;
+    let rule = cx.policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
+    let (theirs, own_machine) = (&memory.incarnation.provider_id, &record.incarnation.provider_id);
+    if rule.identity() != Identity::Name && own_machine.is_some() && theirs != own_machine {
+        return None;
+    }
     memory.set_privileged_aside();
     if own.is_none() {
-        let rule = cx.policy.rule_for(&record.kept.labels, Some(&memory.labels()))?;
         memory.kept = merged(&record.kept, &memory.kept, rule);
     }
     memory.wait_for(&record.waiting);

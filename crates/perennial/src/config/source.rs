@@ -79,6 +79,10 @@ impl<'a> Sources<'a> {
         Self { around, honoured: Vec::new() }
     }
 
+    pub(super) fn around(&self) -> &'a Surroundings {
+        self.around
+    }
+
     /// The value that wins, if any was given.
     pub(super) fn find(&mut self, setting: &Setting, typed: Option<&str>) -> Result<Option<Given>, Error> {
         if let Some(value) = typed {

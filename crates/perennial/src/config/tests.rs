@@ -356,3 +356,28 @@ fn a_policy_file_is_in_force_from_the_start_and_a_broken_one_stops_it() {
     let error = told(&[&flag], &[]);
     assert!(error.starts_with("--policy: ") && error.contains("no-such-key"), "{error}");
 }
+
+#[test]
+fn roles_say_what_a_replica_does() {
+    let config = check(&["--roles", "lister, keeper", "--listing-namespace", "shop"], &[]).unwrap();
+    assert!(config.keeps);
+    assert_eq!(config.lister.unwrap().namespace.as_deref(), Some("shop"));
+    assert_eq!(config.members.roles, [Role::Capture, Role::Restore, Role::List]);
+    let lister = check(&[], &[("PERENNIAL_ROLES", "lister")]).unwrap();
+    assert!(!lister.keeps && lister.lister.is_some());
+    assert_eq!(lister.members.roles, [Role::List]);
+    let keeper = check(&[], &[]).unwrap();
+    assert!(keeper.keeps && keeper.lister.is_none());
+}
+
+#[test]
+fn roles_that_are_none_are_refused() {
+    for roles in ["", ",", "singer", "keeper,", "keeper lister"] {
+        let told = told(&["--roles", roles], &[]);
+        assert!(told.starts_with("--roles: ") && told.contains("keeper,lister"), "{told}");
+    }
+    assert!(told(&["--roles", "keeper,lister", "--dry-run"], &[]).contains("no dry run"));
+    assert!(
+        told(&["--roles", "lister", "--listing-namespace", "No"], &[]).starts_with("--listing-namespace")
+    );
+}

@@ -3,8 +3,8 @@
 //! The schema in `deploy/crds` is made from these types, and refuses most mistakes where they are made. What a schema
 //! cannot say is checked by [`super::order`], and told by the Listing's status.
 
-// The derived schemas repeat these types inside functions.
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, reason = "derived schemas repeat these types inside functions")]
+#![allow(clippy::duplicated_attributes, reason = "columns of a table have types, often the same")]
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -301,3 +301,6 @@ impl From<GuardsSpec> for Guards {
         Self { min_endpoints: min_endpoints.try_into().unwrap_or(usize::MAX), max_shrink_percent }
     }
 }
+
+#[cfg(test)]
+mod tests;

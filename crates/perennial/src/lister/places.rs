@@ -32,8 +32,7 @@ pub(crate) struct Places {
 struct Spot {
     place: Place,
     destination: Option<Arc<Destination>>,
-    /// What it holds; none where nobody has looked, or it may have changed.
-    holds: Option<Option<Found>>,
+    holds: Holds,
     status: DestinationStatus,
     /// This replica knows something that the status does not say yet.
     news: bool,
@@ -55,11 +54,20 @@ impl Foreign {
     }
 }
 
+/// What a place holds.
+#[derive(Clone)]
+enum Holds {
+    /// Nobody has looked, or it may have changed since.
+    Unknown,
+    /// This, or nothing.
+    Known(Option<Found>),
+}
+
 /// What came of one place.
 pub(crate) struct Done {
     name: String,
     destination: Option<Arc<Destination>>,
-    holds: Option<Option<Found>>,
+    holds: Holds,
     page: Stamp,
     pub(crate) result: Result<Outcome, PlaceError>,
     pub(crate) took: Duration,
@@ -112,7 +120,7 @@ impl Places {
                 Some(one) if *one != spot.status => {
                     spot.status = one.clone();
                     // Somebody else wrote there.
-                    spot.holds = None;
+                    spot.holds = Holds::Unknown;
                 }
                 _ => {}
             }
@@ -134,7 +142,7 @@ impl Places {
     /// What is there is not known any more: somebody may have changed it by hand.
     pub(crate) fn doubt(&mut self) {
         for spot in self.places.iter_mut().filter(|spot| !spot.busy) {
-            spot.holds = None;
+            spot.holds = Holds::Unknown;
         }
     }
 
@@ -215,7 +223,7 @@ impl Places {
             }
             Err(error) => {
                 // What it holds, and even how to reach it, may have changed.
-                (spot.holds, spot.destination) = (None, None);
+                (spot.holds, spot.destination) = (Holds::Unknown, None);
                 spot.wait(spot.failures + 1);
                 if error.needs_a_person() {
                     spot.not_before = Instant::now() + slowly;
@@ -243,7 +251,7 @@ impl Spot {
         Self {
             place,
             destination: None,
-            holds: None,
+            holds: Holds::Unknown,
             status,
             news: false,
             busy: false,
@@ -258,7 +266,7 @@ impl Spot {
     }
 
     fn waits_for(&self, page: &Stamp, verify: bool) -> bool {
-        self.lacks(page) || verify && self.holds.is_none()
+        self.lacks(page) || verify && matches!(self.holds, Holds::Unknown)
     }
 
     fn wait(&mut self, failures: u32) {
@@ -273,7 +281,7 @@ struct Job {
     place: Place,
     destination: Option<Arc<Destination>>,
     opening: Opening,
-    holds: Option<Option<Found>>,
+    holds: Holds,
     page: Arc<Page>,
     foreign: Option<Foreign>,
 }
@@ -294,9 +302,9 @@ impl Job {
             }
         };
         for _ in 0..TRIES {
-            let holds = match self.holds.take() {
-                Some(known) => known,
-                None => destination.look().await?,
+            let holds = match std::mem::replace(&mut self.holds, Holds::Unknown) {
+                Holds::Known(holds) => holds,
+                Holds::Unknown => destination.look().await?,
             };
             let stamp = &self.page.stamp;
             let found = found(holds.as_ref());
@@ -304,7 +312,7 @@ impl Job {
             let foreign = self.foreign.filter(|foreign| foreign.is(&found));
             match fence(&found, stamp, foreign.map(|foreign| foreign.reached).as_ref()) {
                 Write::Rest => {
-                    self.holds = Some(holds);
+                    self.holds = Holds::Known(holds);
                     return Ok(Outcome::There);
                 }
                 Write::Lag => return Ok(Outcome::Lags(versions(&found))),
@@ -318,7 +326,7 @@ impl Job {
             match destination.put(&self.page, holds.as_ref().map(|found| &found.tag)).await? {
                 Put::Written(tag) => {
                     let digest = Some(stamp.digest);
-                    self.holds = Some(Some(Found { tag, stamp: Some(*stamp), digest }));
+                    self.holds = Holds::Known(Some(Found { tag, stamp: Some(*stamp), digest }));
                     self.remember(&destination).await;
                     return Ok(Outcome::Written);
                 }

@@ -1,4 +1,4 @@
-//! The EndpointSlices of one Service, as the watch tells of them.
+//! The `EndpointSlices` of one Service, as the watch tells of them.
 //!
 //! What was seen stays until something newer says otherwise: a watch that breaks, or a list under way, takes nothing.
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::cluster::{Followed, Meta};
 
-/// An EndpointSlice, as the API server sends it.
+/// An `EndpointSlice`, as the API server sends it.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SliceObject {
     metadata: Meta,
@@ -27,7 +27,7 @@ impl Followed for SliceObject {
 /// The slices of one Service.
 #[derive(Debug, Default)]
 pub(crate) struct Slices {
-    slices: BTreeMap<String, Slice>,
+    known: BTreeMap<String, Slice>,
     /// A list under way: it counts when it is complete.
     coming: BTreeMap<String, Slice>,
     listing: bool,
@@ -49,7 +49,7 @@ impl Slices {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slice> {
-        self.slices.values()
+        self.known.values()
     }
 
     pub(crate) fn listing(&mut self) {
@@ -65,14 +65,14 @@ impl Slices {
             return false;
         }
         self.reach(metadata.resource_version) && {
-            let before = self.slices.insert(metadata.name, slice.clone());
+            let before = self.known.insert(metadata.name, slice.clone());
             before != Some(slice)
         }
     }
 
     /// A slice is gone. Says whether anything changed.
     pub(crate) fn deleted(&mut self, object: &SliceObject) -> bool {
-        self.reach(object.metadata.resource_version) && self.slices.remove(&object.metadata.name).is_some()
+        self.reach(object.metadata.resource_version) && self.known.remove(&object.metadata.name).is_some()
     }
 
     /// The list under way is complete, as of this version. Says whether anything changed.
@@ -101,8 +101,8 @@ impl Slices {
         }
         let first = !std::mem::replace(&mut self.complete, true);
         self.version = version;
-        let changed = self.slices != slices;
-        self.slices = slices;
+        let changed = self.known != slices;
+        self.known = slices;
         first || changed
     }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn names(slices: &Slices) -> Vec<&str> {
-        slices.slices.keys().map(String::as_str).collect()
+        slices.known.keys().map(String::as_str).collect()
     }
 
     #[test]

@@ -154,3 +154,6 @@ fn held(stage: &Stage) -> Option<Said> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

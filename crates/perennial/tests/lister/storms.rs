@@ -33,7 +33,8 @@ async fn ten_thousand_endpoints_that_keep_changing_end_up_right_and_within_the_p
         .map(|address| address.parse().unwrap())
         .collect();
     expected.sort_unstable();
-    let text: String = expected.iter().map(|address| format!("{address}\n")).collect();
+    let expected: Vec<String> = expected.iter().map(ToString::to_string).collect();
+    let text = expected.join("\n") + "\n";
     eventually(SOON, "the last state is published", || async {
         let now = world.published("out", "index.html").await.unwrap_or_default();
         Ok((now == text).then_some(()))

@@ -32,7 +32,7 @@ use tower::ServiceExt as _;
 use crate::plane::Plane;
 
 /// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// A cluster with a namespace of its own, and the listers that look after it.
 pub(crate) struct World {

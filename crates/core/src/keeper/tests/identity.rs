@@ -1,7 +1,7 @@
 //! Which machine bears the name: `identity`, and privileged keys that wait for it.
 
 use super::dsl::*;
-use crate::keeper::{Kin, Mark, Notice, Patch, Why};
+use crate::keeper::{Kin, Mark, Notice, Patch, Plan, Why};
 use crate::policy::Policy;
 use crate::record::{Record, State};
 
@@ -365,4 +365,18 @@ fn privileged_labels_of_an_unknown_machine_are_never_anothers() {
         closed(U2, 25).machine("m1").label("a", "1").waits(ROLE, "x", Some("m1")).before(&record),
     ));
     assert_eq!(record.state, State::Closed);
+}
+
+#[test]
+fn what_another_machine_left_does_not_lie_beneath_a_life_that_was_never_given_it() {
+    let policy = policy("rules: [{identity: provider}]");
+    let case = |first: &str| {
+        let ends = [end(U1, 15).machine(first).label("a", "1"), end(U2, 25).machine("m2").label("b", "1")];
+        let record = open(U2, 18).machine("m2").label("b", "1").under(&policy);
+        gone(25).ends(ends).with(record).policy(policy.clone())
+    };
+    for (first, lies_beneath) in [("m1", false), ("m2", true)] {
+        let Plan::Close(write) = case(first).plan() else { panic!("{first} is not closed") };
+        assert_eq!(write.record.kept.labels.contains_key("a"), lies_beneath, "{first}: {:?}", write.record);
+    }
 }
