@@ -3,8 +3,9 @@
 # Assumed: Rust, Go and make. What else is needed (a linker, util-linux, Python for the tests) is installed where that is possible,
 # and named where it is not.
 
-# Integration tests start control planes of their own: more at a time need more memory, not more cores.
-export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n : 4)))
+# Most tests wait most of the time, so two of them share a core; each may have a control plane of its own, which
+# takes half a gigabyte.
+export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : 8)))
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
 # Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"

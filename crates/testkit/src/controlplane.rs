@@ -13,7 +13,10 @@
 //! | `history` | revisions, compaction, snapshots |
 //! | `audit` | who asked for what |
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 
 use crate::{assets::Assets, pki::Authority, server::Server, workdir::Workdir};
 
@@ -26,6 +29,7 @@ mod faults;
 mod history;
 mod identity;
 
+use audit::Audit;
 pub use audit::AuditEntry;
 pub use builder::ControlPlaneBuilder;
 pub use faults::Pids;
@@ -41,6 +45,7 @@ pub struct ControlPlane {
     authority: Authority,
     assets: Assets,
     workdir: Workdir,
+    audit: Mutex<Audit>,
 }
 
 impl ControlPlane {

@@ -27,7 +27,8 @@ pub(crate) async fn all_recorded(world: &World, nodes: usize) {
     .unwrap();
 }
 
-/// Waits until every node of the fleet bears exactly what its kubelet and its company gave it.
+/// Waits until every node of the fleet bears exactly what its kubelet and its company gave it. Each look lists them
+/// all, which keeps the servers from their work: wait for what the keeper says first.
 pub(crate) async fn all_restored(plane: &ControlPlane, nodes: usize) {
     let expected: BTreeMap<String, Labels> = (0..nodes)
         .map(|index| {

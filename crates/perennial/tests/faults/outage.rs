@@ -25,6 +25,7 @@ async fn a_return_during(outage: impl AsyncFnOnce(&World) -> anyhow::Result<()>)
         outage(&world).await
     };
     tokio::try_join!(returns, middle).unwrap();
+    all_recorded(&world, NODES).await;
     all_restored(&world.plane, NODES).await;
     world.caught_up().await;
     // A server that dies or freezes may not have logged what it did for a few.

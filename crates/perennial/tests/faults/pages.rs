@@ -20,8 +20,8 @@ async fn where_lists_are_not_streamed_they_are_read_in_pages() {
     world.crash_keeper().await;
     fleet.recreate(0..NODES).await.unwrap();
     world.start_keeper().await;
-    all_restored(&world.plane, NODES).await;
     all_recorded(&world, NODES).await;
+    all_restored(&world.plane, NODES).await;
 
     let asked = world.plane.audit().unwrap();
     let pages = |resource: &str| {

@@ -52,7 +52,7 @@ pub(crate) struct World {
     pub(crate) plane: Plane,
     namespace: String,
     kubeconfig: PathBuf,
-    account: Client,
+    pub(crate) account: Client,
     policy: watch::Sender<Arc<Policy>>,
     config: KeeperConfig,
     running: Option<Running>,

@@ -9,6 +9,7 @@
 #[path = "../keeper/audit.rs"]
 mod audit;
 mod doubt;
+mod fifty;
 #[path = "../faults/fleet.rs"]
 mod fleet;
 mod joiners;

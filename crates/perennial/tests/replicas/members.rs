@@ -45,9 +45,10 @@ impl World {
     /// Starts these members, and waits until they know each other.
     pub(crate) async fn start_members(&mut self, names: &[&str], change: impl Fn(&mut MembersConfig)) {
         for name in names {
-            self.start_member_with(name, |_, members| change(members)).await;
+            self.spawn_member(name, self.account.clone(), |_, members| change(members));
         }
         for name in names {
+            self.member_is_ready(name).await;
             self.sees(name, u32::try_from(names.len()).unwrap()).await;
         }
     }

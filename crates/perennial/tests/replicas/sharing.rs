@@ -18,7 +18,7 @@ fn nodes(count: usize) -> Vec<String> {
 }
 
 /// How many of these nodes each member comes first for.
-fn shares<'a>(members: &[&'a str], nodes: &[String]) -> BTreeMap<&'a str, usize> {
+pub(crate) fn shares<'a>(members: &[&'a str], nodes: &[String]) -> BTreeMap<&'a str, usize> {
     let first = |me: &str| {
         let ranks = Ranks::new(me, members.iter().copied());
         nodes.iter().filter(|node| ranks.rank(node) == 0).count()

@@ -1,6 +1,10 @@
 //! The API server's audit log: who asked for what, and what the answer was.
 
-use std::fs;
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    sync::PoisonError,
+};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -55,13 +59,62 @@ impl AuditEntry {
     }
 }
 
+/// What was read of the log so far: it only grows, and on a shared control plane it grows long.
+#[derive(Default)]
+pub(super) struct Audit {
+    /// Where the first line begins that is not among the entries.
+    read: u64,
+    entries: Vec<AuditEntry>,
+}
+
+impl Audit {
+    /// Reads on from where it was.
+    fn follow(&mut self, mut log: impl Read + Seek) -> anyhow::Result<&[AuditEntry]> {
+        let mut text = String::new();
+        log.seek(SeekFrom::Start(self.read))?;
+        log.read_to_string(&mut text)?;
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let new: anyhow::Result<Vec<_>> = text[..whole].lines().map(AuditEntry::parse).collect();
+        self.entries.extend(new?);
+        self.read += u64::try_from(whole)?;
+        Ok(&self.entries)
+    }
+}
+
 impl ControlPlane {
     /// The audit log so far. A request shows up a moment after its answer, so wait for what must be there.
     pub fn audit(&self) -> anyhow::Result<Vec<AuditEntry>> {
+        self.audit_of(|_| true)
+    }
+
+    /// The same of what is asked for alone.
+    pub fn audit_of(&self, wanted: impl Fn(&AuditEntry) -> bool) -> anyhow::Result<Vec<AuditEntry>> {
         let path = self.logs().join("audit.log");
-        let log = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        // The last line may be half written.
-        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
-        whole.lines().map(AuditEntry::parse).collect()
+        let reading = || format!("reading {}", path.display());
+        let log = File::open(&path).with_context(reading)?;
+        let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = audit.follow(log).with_context(reading)?;
+        Ok(entries.iter().filter(|entry| wanted(entry)).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_on_from_its_last_whole_line() {
+        let verbs = |audit: &mut Audit, log: &str| -> Vec<String> {
+            let entries = audit.follow(Cursor::new(log)).unwrap();
+            entries.iter().map(|entry| entry.verb.clone()).collect()
+        };
+        let mut audit = Audit::default();
+        assert_eq!(verbs(&mut audit, ""), [""; 0]);
+        assert_eq!(verbs(&mut audit, "{\"verb\": \"get\"}\n{\"verb\": \"li"), ["get"]);
+        assert_eq!(verbs(&mut audit, "{\"verb\": \"get\"}\n{\"verb\": \"list\"}\n"), ["get", "list"]);
+        assert_eq!(verbs(&mut audit, "{\"verb\": \"get\"}\n{\"verb\": \"list\"}\n"), ["get", "list"]);
     }
 }

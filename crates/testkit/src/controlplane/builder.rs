@@ -1,6 +1,6 @@
 //! Options of a control plane, and its start.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Mutex, time::Duration};
 
 use anyhow::Context;
 
@@ -143,6 +143,7 @@ impl ControlPlaneBuilder {
             authority,
             assets: assets.clone(),
             workdir,
+            audit: Mutex::default(),
         })
     }
 }

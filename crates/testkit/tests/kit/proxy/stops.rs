@@ -4,7 +4,7 @@ use kube::api::PostParams;
 use perennial_testkit::proxy::{Fault, Matcher, Moment, Verb};
 use tokio::time::timeout;
 
-use crate::world::{SOON, World, config_map, until};
+use super::world::{SOON, World, config_map, until};
 
 #[tokio::test]
 async fn a_stop_before_the_request_breaks_or_goes_on() {

@@ -8,7 +8,7 @@ use kube::{
 };
 use perennial_testkit::proxy::{Fault, Matcher};
 
-use crate::world::{HOUR, Watch, World, named, until};
+use super::world::{HOUR, Watch, World, named, until};
 
 fn watches() -> Matcher {
     Matcher::watches("configmaps")

@@ -127,7 +127,7 @@ async fn nothing_is_left_after(signal: Signal) -> anyhow::Result<()> {
     let mut owner = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env::current_exe()?)
-        .args(["--exact", "run_until_killed", "--ignored"])
+        .args(["--exact", "failures::run_until_killed", "--ignored"])
         .env("REPORT_TO", &report)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

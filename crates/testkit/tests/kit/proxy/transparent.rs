@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::world::{Watch, World, config_map, named, plane};
+use super::world::{Watch, World, config_map, named, plane};
 
 /// What comes back for a request: status, the headers that say what it is, and the bytes.
 async fn ask(client: &Client, path: &str, accept: &str, gzip: bool) -> (u16, Vec<String>, Vec<u8>) {

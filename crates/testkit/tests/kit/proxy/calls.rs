@@ -14,7 +14,7 @@ use perennial_testkit::{
 };
 use tokio::runtime::Handle;
 
-use crate::world::{HOUR, SOON, Watch, World, config_map, plane, until};
+use super::world::{HOUR, SOON, Watch, World, config_map, plane, until};
 
 fn configmaps() -> Matcher {
     Matcher::on("configmaps")

@@ -6,7 +6,7 @@ use kube::{
 };
 use perennial_testkit::proxy::{Fault, Matcher};
 
-use crate::world::{World, raw, until};
+use super::world::{World, raw, until};
 
 fn lists() -> Matcher {
     Matcher::lists("configmaps")
