@@ -9,11 +9,13 @@ use std::ffi::OsString;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+mod list;
 pub(crate) mod settings;
 
 #[cfg(test)]
 mod docs;
 
+pub use list::ListArgs;
 use settings::Setting;
 
 const LONG_ABOUT: &str = "\
@@ -64,6 +66,10 @@ pub enum Command {
     /// Keep the nodes' labels: record them, and give them back
     #[command(long_about = RUN_LONG_ABOUT, after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
+
+    /// Publish the endpoints of one Service as a page, without any custom resource
+    #[command(long_about = list::LONG_ABOUT, after_help = list::EXAMPLES)]
+    List(Box<ListArgs>),
 }
 
 /// The flags of `perennial run`.
@@ -204,7 +210,9 @@ impl Args {
 
 /// The clap command, with each flag's variables in its help.
 pub(crate) fn command() -> clap::Command {
-    Args::command().mut_subcommand("run", |run| run.mut_args(show_variables))
+    ["run", "list"].into_iter().fold(Args::command(), |command, name| {
+        command.mut_subcommand(name, |subcommand| subcommand.mut_args(show_variables))
+    })
 }
 
 fn show_variables(arg: clap::Arg) -> clap::Arg {
@@ -224,7 +232,11 @@ mod tests {
     use super::*;
 
     fn run_command() -> clap::Command {
-        command().find_subcommand("run").cloned().unwrap()
+        subcommand("run")
+    }
+
+    fn subcommand(name: &str) -> clap::Command {
+        command().find_subcommand(name).cloned().unwrap()
     }
 
     #[test]
@@ -233,18 +245,20 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_run_has_a_variable_and_every_setting_has_a_flag() {
-        let command = run_command();
-        let flags: Vec<String> =
-            command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
-        let settings: Vec<&str> = settings::ALL.iter().map(|setting| setting.flag).collect();
-        assert_eq!(flags, settings);
+    fn every_flag_has_a_variable_and_every_setting_has_a_flag() {
+        for (name, settings) in [("run", settings::RUN), ("list", settings::LIST)] {
+            let command = subcommand(name);
+            let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+            let flags: Vec<String> = flags.map(|long| format!("--{long}")).collect();
+            let settings: Vec<&str> = settings.iter().map(|setting| setting.flag).collect();
+            assert_eq!(flags, settings, "{name}");
+        }
     }
 
     #[test]
     fn help_shows_the_variable_of_each_flag_and_how_to_begin() {
         let help = run_command().render_long_help().to_string();
-        for setting in settings::ALL {
+        for setting in settings::RUN {
             assert!(help.contains(setting.env), "{} is not in\n{help}", setting.env);
         }
         assert!(help.contains("OPERATOR_NAMESPACE") && help.contains("perennial run --dry-run"), "{help}");

@@ -14,9 +14,11 @@ use perennial_core::policy::Policy;
 use tokio::sync::watch;
 
 mod check;
+mod list;
 mod policy_file;
 mod source;
 
+pub use list::{ListConfig, What};
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
 
@@ -199,6 +201,14 @@ pub enum Error {
         /// The other.
         second: &'static str,
         /// What to do instead.
+        remedy: &'static str,
+    },
+    /// Something that nothing can be done without.
+    #[error("{what} is missing: {remedy}")]
+    Missing {
+        /// What it is.
+        what: &'static str,
+        /// What to do.
         remedy: &'static str,
     },
     /// The older operator's prefix cannot be used; the error names the variable itself.

@@ -9,6 +9,7 @@
 
 mod actor;
 pub mod destination;
+mod list;
 pub mod listing;
 mod metrics;
 mod opening;
@@ -42,6 +43,7 @@ use opening::Opening;
 use order::Id;
 use seen::{ListingObject, Seen};
 
+pub use list::{Error as ListError, Single};
 pub use metrics::Metrics;
 pub use pages::{Pages, routes};
 

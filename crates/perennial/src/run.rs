@@ -1,5 +1,6 @@
 //! Wires the parts together and owns their lives.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,8 +12,10 @@ use crate::admin::{self, Readiness, ReadyHandle, Server};
 use crate::args::{Args, Command};
 use crate::client;
 use crate::cluster::{self, Cluster};
-use crate::config::{self, Config, KeeperConfig, ListerConfig, MembersConfig, PolicyMetrics, Surroundings};
-use crate::lister::{self, Pages};
+use crate::config::{
+    self, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics, Surroundings,
+};
+use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
 use crate::shutdown::{self, Ended};
 use crate::{keeper, log, metrics};
@@ -38,16 +41,28 @@ pub enum Error {
     /// The keeper ended, though nobody asked it to.
     #[error("the keeper ended: {0}")]
     Keeper(#[from] keeper::Error),
+    /// One listing could not be shown or published.
+    #[error(transparent)]
+    List(#[from] lister::ListError),
 }
 
 /// Does what the command line asks for. Errors before the log is there are returned; later ones are
 /// logged, where the machine that reads the log finds them, and become the exit code.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
-    let Args { command: Command::Run(args) } = args;
-    let config = Config::check(&args, &Surroundings::of_process())?;
-    log::init(&config.log)?;
+    let around = Surroundings::of_process();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(work(config));
+    let result = match args.command {
+        Command::Run(args) => {
+            let config = Config::check(&args, &around)?;
+            log::init(&config.log)?;
+            runtime.block_on(work(config))
+        }
+        Command::List(args) => {
+            let config = ListConfig::check(&args, &around)?;
+            log::init(&config.log)?;
+            runtime.block_on(list(config))
+        }
+    };
     // A blocking call that hangs must not hold up an exit.
     runtime.shutdown_background();
     match result {
@@ -123,6 +138,49 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
 
     match shutdown::until_ended(parts.run(stop.clone()), stop, signals).await {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
+        Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
+    }
+}
+
+/// Publishes one listing: shown, once, or until a signal.
+async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
+    let ListConfig { connect, namespace, what, places, template, once, dry_run, admin, log: _, honoured } =
+        config;
+    if !honoured.is_empty() {
+        info!(variables = honoured.join(", "), "an older tool's variables are honoured");
+    }
+    let client = client::connect(&connect).await?;
+    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+    let mut registry = metrics::registry();
+    let section = metrics::section(&mut registry);
+    let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
+    let measured = Arc::new(lister::Metrics::register(section));
+    let single = Single::new(cluster, &namespace, what, places, template);
+    let (signals, stop, pages) = (shutdown::signals()?, CancellationToken::new(), Pages::default());
+    let _admin = match admin {
+        Some(address) if !once && !dry_run => {
+            let server = Server::bind(address).await?;
+            info!(address = %server.address(), "serving probes, metrics and the page");
+            let routes = admin::routes(Readiness::default(), Arc::new(registry));
+            let routes = routes.merge(lister::routes(pages.clone()));
+            Some(AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new()))))
+        }
+        _ => None,
+    };
+    let ending = stop.clone();
+    let work = async move {
+        if dry_run {
+            let page = single.show().await?;
+            std::io::stdout().write_all(page.as_bytes())?;
+            return Ok(());
+        }
+        if once {
+            return Ok(single.once().await?);
+        }
+        Ok(single.follow(measured, pages, ending).await?)
+    };
+    match shutdown::until_ended(work, stop, signals).await {
+        Ended::Finished(result) => result.map(Ended::Finished),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
     }
 }

@@ -27,6 +27,9 @@ These variables are honoured where nothing newer is given, and a line in the log
 | `OPERATOR_NAMESPACE` | `--namespace` |
 | `RESYNC_INTERVAL_SECONDS` | `--resync`, in plain seconds |
 | `LOG_LEVEL` | `--log-level`; `WARNING` and `CRITICAL` in any case are understood |
+| `SERVICE_NAME`, `TEMPLATE_NAME`, `TEMPLATE_OUTPUT` | `--service`, `--template`, `--key` of `perennial list` |
+| `BUCKET_NAME`, `BUCKET_URL`, `BUCKET_PRIVILEGE` | `--bucket`, `--bucket-url`, `--acl`; with `BUCKET_NAME` the defaults are that tool's: `public-read`, `index.template`, `index.html` |
+| `BUCKET_KEY` and `BUCKET_SECRET`, `SPACES_KEY` and `SPACES_SECRET` | the bucket's credentials, as `PERENNIAL_BUCKET_KEY` and `PERENNIAL_BUCKET_SECRET` |
 ";
 
 fn page() -> String {

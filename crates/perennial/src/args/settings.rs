@@ -29,6 +29,24 @@ pub(crate) const NAMESPACE: Setting = inherited("--namespace", "PERENNIAL_NAMESP
 pub(crate) const INSTALLATION: Setting = setting("--installation", "PERENNIAL_INSTALLATION");
 pub(crate) const ROLES: Setting = setting("--roles", "PERENNIAL_ROLES");
 pub(crate) const LISTING_NAMESPACE: Setting = setting("--listing-namespace", "PERENNIAL_LISTING_NAMESPACE");
+pub(crate) const SERVICE: Setting = inherited("--service", "PERENNIAL_SERVICE", "SERVICE_NAME");
+pub(crate) const LISTING: Setting = setting("--listing", "PERENNIAL_LISTING");
+pub(crate) const ENDPOINTS: Setting = setting("--endpoints", "PERENNIAL_ENDPOINTS");
+pub(crate) const TEMPLATE: Setting = inherited("--template", "PERENNIAL_TEMPLATE", "TEMPLATE_NAME");
+pub(crate) const FORMAT: Setting = setting("--format", "PERENNIAL_FORMAT");
+pub(crate) const FILE: Setting = setting("--file", "PERENNIAL_FILE");
+pub(crate) const CONFIG_MAP: Setting = setting("--config-map", "PERENNIAL_CONFIG_MAP");
+pub(crate) const BUCKET: Setting = inherited("--bucket", "PERENNIAL_BUCKET", "BUCKET_NAME");
+pub(crate) const BUCKET_URL: Setting = inherited("--bucket-url", "PERENNIAL_BUCKET_URL", "BUCKET_URL");
+pub(crate) const BUCKET_REGION: Setting = setting("--bucket-region", "PERENNIAL_BUCKET_REGION");
+pub(crate) const BUCKET_CA: Setting = setting("--bucket-ca", "PERENNIAL_BUCKET_CA");
+pub(crate) const KEY: Setting = inherited("--key", "PERENNIAL_KEY", "TEMPLATE_OUTPUT");
+pub(crate) const ACL: Setting = inherited("--acl", "PERENNIAL_ACL", "BUCKET_PRIVILEGE");
+pub(crate) const HISTORY: Setting = setting("--history", "PERENNIAL_HISTORY");
+pub(crate) const PACE: Setting = setting("--pace", "PERENNIAL_PACE");
+pub(crate) const MIN_ENDPOINTS: Setting = setting("--min-endpoints", "PERENNIAL_MIN_ENDPOINTS");
+pub(crate) const MAX_SHRINK: Setting = setting("--max-shrink", "PERENNIAL_MAX_SHRINK");
+pub(crate) const ONCE: Setting = setting("--once", "PERENNIAL_ONCE");
 pub(crate) const POLICY: Setting = setting("--policy", "PERENNIAL_POLICY");
 pub(crate) const RESYNC: Setting = inherited("--resync", "PERENNIAL_RESYNC", "RESYNC_INTERVAL_SECONDS");
 pub(crate) const CONCURRENCY: Setting = setting("--concurrency", "PERENNIAL_CONCURRENCY");
@@ -49,8 +67,48 @@ pub(crate) const COLLECT_EVERY: Setting = setting("--collect-every", "PERENNIAL_
 /// a policy file says it better.
 pub(crate) const LABEL_PREFIX: &str = "PERSIST_LABEL_PREFIX";
 
-/// Every setting that has a flag.
-pub(crate) const ALL: &[Setting] = &[
+/// The pairs of variables that may hold a bucket's credentials, the first that is given wins. They have no flags: the
+/// list of processes shows those to everybody.
+pub(crate) const CREDENTIALS: [(&str, &str); 4] = [
+    ("PERENNIAL_BUCKET_KEY", "PERENNIAL_BUCKET_SECRET"),
+    ("BUCKET_KEY", "BUCKET_SECRET"),
+    ("SPACES_KEY", "SPACES_SECRET"),
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+];
+/// A session token, for credentials that need one.
+pub(crate) const SESSION_TOKEN: [&str; 2] = ["PERENNIAL_BUCKET_TOKEN", "AWS_SESSION_TOKEN"];
+
+/// Every setting of `perennial list` that has a flag.
+pub(crate) const LIST: &[Setting] = &[
+    KUBECONFIG,
+    CONTEXT,
+    NAMESPACE,
+    SERVICE,
+    LISTING,
+    ENDPOINTS,
+    TEMPLATE,
+    FORMAT,
+    FILE,
+    CONFIG_MAP,
+    BUCKET,
+    BUCKET_URL,
+    BUCKET_REGION,
+    BUCKET_CA,
+    KEY,
+    ACL,
+    HISTORY,
+    PACE,
+    MIN_ENDPOINTS,
+    MAX_SHRINK,
+    ONCE,
+    DRY_RUN,
+    ADMIN_ADDRESS,
+    LOG_FORMAT,
+    LOG_LEVEL,
+];
+
+/// Every setting of `perennial run` that has a flag.
+pub(crate) const RUN: &[Setting] = &[
     KUBECONFIG,
     CONTEXT,
     NAMESPACE,
@@ -77,7 +135,7 @@ pub(crate) const ALL: &[Setting] = &[
 impl Setting {
     /// The setting behind a flag, given as clap names it: without dashes.
     pub(crate) fn of_flag(long: &str) -> Option<&'static Self> {
-        ALL.iter().find(|setting| setting.flag.strip_prefix("--") == Some(long))
+        RUN.iter().chain(LIST).find(|setting| setting.flag.strip_prefix("--") == Some(long))
     }
 
     /// The variables that are looked up, the newer name first, as help and docs show them.

@@ -56,6 +56,7 @@ impl Surroundings {
 }
 
 /// A value and the flag or variable it came from.
+#[derive(Clone)]
 pub(super) struct Given {
     pub(super) key: &'static str,
     pub(super) value: String,
@@ -128,6 +129,12 @@ impl<'a> Sources<'a> {
             "false" | "0" | "no" | "off" => Ok(false),
             _ => Err(given.refuse("true or false")),
         }
+    }
+
+    /// A variable that nobody may see.
+    pub(super) fn secret(&self, name: &'static str) -> Result<Option<String>, Error> {
+        let text = self.around.variable(name).map(OsString::into_string).transpose();
+        text.map_err(|_| Error::Missing { what: name, remedy: "what it holds is not text in UTF-8" })
     }
 
     fn read(&self, name: &'static str) -> Result<Option<Given>, Error> {

@@ -166,7 +166,7 @@ impl Actor {
             Ok(order) => {
                 let invalid = matches!(self.stage, Stage::Invalid(_));
                 if invalid {
-                    self.stage = Stage::Starting;
+                    self.enter(Stage::Starting);
                 }
                 if self.order.as_ref() != Some(order) || self.release != *release || invalid {
                     self.sources.aim(order);
@@ -175,7 +175,7 @@ impl Actor {
                     self.changed();
                 }
             }
-            Err(error) => self.stage = Stage::Invalid(error.clone()),
+            Err(error) => self.enter(Stage::Invalid(error.clone())),
         }
         if let Some(object) = object {
             self.places.hear(&object.status.destinations);
@@ -235,7 +235,7 @@ impl Actor {
                 self.making.spawn(async move { (change, make(cluster, material).await) });
             }
             Err(message) => {
-                self.stage = Stage::NoPage { reason: "TemplateMissing", message };
+                self.enter(Stage::NoPage { reason: "TemplateMissing", message });
                 self.paced.publish(token(self.changes), self.now());
             }
         }
@@ -271,16 +271,25 @@ impl Actor {
         self.paced.publish(token(change), self.now());
         match (plan, page) {
             (Plan::Publish | Plan::Rest(_) | Plan::Wait { .. }, Ok(page)) => self.show(page),
-            (Plan::Keep(Lack::Service), _) => self.stage = Stage::NoService(order.service.clone()),
+            (Plan::Keep(Lack::Service), _) => self.enter(Stage::NoService(order.service.clone())),
             (Plan::Hold(held), Ok(page)) => {
                 self.shared.metrics.held.inc();
-                self.stage = Stage::Held(held, page.stamp);
+                self.enter(Stage::Held(held, page.stamp));
             }
             (_, Err(error)) => {
-                self.stage = Stage::NoPage { reason: "TemplateBroken", message: error.to_string() };
+                self.enter(Stage::NoPage { reason: "TemplateBroken", message: error.to_string() });
             }
             (Plan::Keep(Lack::Template), Ok(_)) => {}
         }
+    }
+
+    /// This is how far it got. What a person should look at is logged when it begins.
+    fn enter(&mut self, stage: Stage) {
+        let (before, now) = (self.stage.trouble(), stage.trouble());
+        if let Some((reason, message)) = now.filter(|now| before.is_none_or(|before| before != *now)) {
+            warn!(listing = %self.id, reason, message, "the last good page stays");
+        }
+        self.stage = stage;
     }
 
     /// This is the page from now on.
@@ -288,7 +297,7 @@ impl Actor {
         if self.page.as_ref().is_none_or(|before| before.stamp.digest != page.stamp.digest) {
             self.since = Some(Instant::now());
         }
-        self.stage = Stage::Page(page.stamp);
+        self.enter(Stage::Page(page.stamp));
         self.shared.pages.show(&self.id, page.clone());
         self.page = Some(page);
     }

@@ -31,6 +31,22 @@ pub(crate) enum Stage {
     Page(Stamp),
 }
 
+impl Stage {
+    /// What keeps a page from being published, in one word and in a sentence.
+    pub(crate) fn trouble(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Starting | Self::Page(_) => None,
+            Self::Invalid(error) => Some(("InvalidSpec", error.to_string())),
+            Self::NoPage { reason, message } => Some((*reason, message.clone())),
+            Self::NoService(name) => Some((
+                "ServiceNotFound",
+                format!("there is no Service {name:?} in this namespace, nor EndpointSlices of it"),
+            )),
+            Self::Held(held, _) => Some(("Held", held.to_string())),
+        }
+    }
+}
+
 /// What a status is made from.
 pub(crate) struct View<'a> {
     pub(crate) stage: &'a Stage,
@@ -104,16 +120,10 @@ impl Said {
 /// `Ready`, or `None` to leave it as it is: a page on its way is no news.
 fn ready(view: &View<'_>, published: bool) -> Option<Said> {
     let said = |status, reason, message: String| Some(Said { kind: "Ready", status, reason, message });
+    if let Some((reason, message)) = view.stage.trouble() {
+        return said("False", reason, message);
+    }
     match view.stage {
-        Stage::Starting => said("Unknown", "Starting", "waiting for the Service's endpoints".to_owned()),
-        Stage::Invalid(error) => said("False", "InvalidSpec", error.to_string()),
-        Stage::NoPage { reason, message } => said("False", reason, message.clone()),
-        Stage::NoService(name) => said(
-            "False",
-            "ServiceNotFound",
-            format!("there is no Service {name:?} in this namespace, nor EndpointSlices of it"),
-        ),
-        Stage::Held(held, _) => said("False", "Held", held.to_string()),
         Stage::Page(_) => {
             let failing: Vec<String> = view
                 .destinations
@@ -137,6 +147,7 @@ fn ready(view: &View<'_>, published: bool) -> Option<Said> {
                 _ => said("Unknown", "Publishing", "the page is on its way".to_owned()),
             }
         }
+        _ => said("Unknown", "Starting", "waiting for the Service's endpoints".to_owned()),
     }
 }
 

@@ -7,6 +7,7 @@ mod hands;
 mod plane;
 mod publishing;
 mod replicas;
+mod single;
 mod storms;
 mod streams;
 mod world;
