@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::request::Request as Resource;
+use serde::de::IgnoredAny;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -92,6 +93,7 @@ pub async fn run(
         membership,
         ready,
         tasks: JoinSet::new(),
+        looks: JoinSet::new(),
         list: 0,
     };
     lister.follow(&stop).await;
@@ -115,6 +117,8 @@ struct Lister {
     listings: BTreeMap<Id, Followed>,
     /// The actors. They end with this.
     tasks: JoinSet<()>,
+    /// Which of those that a list lacked are gone.
+    looks: JoinSet<(Id, bool)>,
     list: u64,
 }
 
@@ -125,6 +129,7 @@ impl Lister {
                 () = stop.cancelled() => return,
                 event = self.following.next() => self.event(event),
                 Some(_) = self.tasks.join_next() => {}
+                Some(Ok((id, gone))) = self.looks.join_next() => if gone { self.remove(&id) },
             }
             self.shared.metrics.listings.set(i64::try_from(self.listings.len()).unwrap_or(i64::MAX));
         }
@@ -137,10 +142,7 @@ impl Lister {
             Event::Deleted(listing) => self.remove(&listing.id()),
             Event::Listed(version) => {
                 debug!(version, "listings are listed");
-                let gone = self.listings.iter().filter(|(_, listing)| listing.list != self.list);
-                for id in gone.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-                    self.remove(&id);
-                }
+                self.miss();
                 self.ready.mark();
                 self.membership.announce();
             }
@@ -166,6 +168,18 @@ impl Lister {
         self.listings.insert(id, Followed { seen: to, stop, list: self.list });
     }
 
+    /// Looks for what the list lacked: one list may be wrong.
+    fn miss(&mut self) {
+        let missed = self.listings.iter().filter(|(_, listing)| listing.list != self.list);
+        for id in missed.map(|(id, _)| id.clone()) {
+            let (cluster, target) = (self.shared.cluster.clone(), named(&id));
+            self.looks.spawn(async move {
+                let found = cluster.list::<IgnoredAny>(&target).await;
+                (id, found.is_ok_and(|(found, _)| found.is_empty()))
+            });
+        }
+    }
+
     /// Nothing is published any more. What was published stays: nobody asked to take it away.
     fn remove(&mut self, id: &Id) {
         if let Some(listing) = self.listings.remove(id) {
@@ -181,4 +195,11 @@ impl Lister {
         }
         while self.tasks.join_next().await.is_some() {}
     }
+}
+
+/// The Listing of this name.
+fn named(id: &Id) -> Target {
+    let resource =
+        Resource::new(format!("/apis/perennial.dev/v1alpha1/namespaces/{}/listings", id.namespace));
+    Target { what: "a listing", resource, chosen: Chosen::Named(id.name.clone()), whole: true }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::core::request::Request as Resource;
 use perennial_core::lister::{Lack, Paced, Page, Plan, Sight, Stamp, Versions, decide};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -13,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
-use super::Shared;
 use super::actor::Actor;
 use super::metrics::Metrics;
 use super::opening::Opening;
@@ -23,7 +21,8 @@ use super::places::{News, Places};
 use super::render::{Made, Material, make};
 use super::seen::{ListingObject, Seen};
 use super::sources::{Sources, Text};
-use crate::cluster::{Chosen, Cluster, Event, Following, Target, teller};
+use super::{Shared, named};
+use crate::cluster::{Cluster, Event, Following, teller};
 use crate::config::What;
 use crate::members::Roster;
 
@@ -92,7 +91,7 @@ impl Single {
         let order = match &self.what {
             What::Order(order) => Order::clone(order),
             What::Listing(id) => {
-                let read = self.cluster.list::<ListingObject>(&listing(id)).await;
+                let read = self.cluster.list::<ListingObject>(&named(id)).await;
                 let (objects, _) = read.map_err(|why| unread(format!("the Listing {id}"), why))?;
                 let object =
                     objects.first().ok_or_else(|| unread(format!("the Listing {id}"), "not found"))?;
@@ -228,7 +227,7 @@ impl Single {
     }
 
     async fn follow_listing(&self, id: &Id, to: &watch::Sender<Arc<Seen>>) {
-        let mut following = Following::start(&self.cluster, listing(id));
+        let mut following = Following::start(&self.cluster, named(id));
         loop {
             match following.next().await {
                 Event::Applied(listing) => {
@@ -239,7 +238,7 @@ impl Single {
                     to.send_replace(Arc::new(Seen { order, release: seen.release, object: None }));
                 }
                 Event::Deleted(_) => warn!(listing = %id, "the Listing is gone: its last order stays"),
-                Event::OtherHistory => following = Following::start(&self.cluster, listing(id)),
+                Event::OtherHistory => following = Following::start(&self.cluster, named(id)),
                 Event::Listing | Event::Listed(_) => {}
             }
         }
@@ -268,11 +267,4 @@ impl Single {
 
 fn unread(what: String, why: impl std::fmt::Display) -> Error {
     Error::Unread { what, why: why.to_string() }
-}
-
-/// A Listing of this name.
-fn listing(id: &Id) -> Target {
-    let resource =
-        Resource::new(format!("/apis/perennial.dev/v1alpha1/namespaces/{}/listings", id.namespace));
-    Target { what: "a listing", resource, chosen: Chosen::Named(id.name.clone()), whole: true }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test needs and lacks fails it")]
 
 mod buckets;
+mod files;
 mod hands;
 #[path = "../keeper/plane.rs"]
 mod plane;

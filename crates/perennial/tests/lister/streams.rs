@@ -75,3 +75,21 @@ async fn a_lost_reply_to_a_write_is_found_out() {
     world.endpoints("web", &["10.0.0.2"]).await;
     world.says("out", &lines(&["10.0.0.2"])).await;
 }
+
+#[tokio::test]
+async fn a_list_that_lacks_a_listing_does_not_end_it() {
+    let (world, proxy) = through_a_proxy().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "True", "Published").await;
+    let empty = proxy.inject(Matcher::on("listings").no_query("fieldSelector"), Fault::Empty);
+    let expire =
+        proxy.inject(Matcher::watches("listings").no_query("sendInitialEvents"), Fault::Expire.once());
+    proxy.cut(&Matcher::watches("listings"));
+    eventually(SOON, "it lists anew", || async { Ok((expire.met() > 0 && empty.met() > 0).then_some(())) })
+        .await
+        .unwrap();
+    world.endpoints("web", &["10.0.0.2"]).await;
+    world.says("out", &lines(&["10.0.0.2"])).await;
+    world.serves("a", "web", &lines(&["10.0.0.2"])).await;
+}

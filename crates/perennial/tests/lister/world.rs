@@ -21,7 +21,7 @@ use perennial::lister::{self, Pages};
 use perennial::members::{self, Role};
 use perennial::{KeeperConfig, ListerConfig, MembersConfig, client, metrics};
 use perennial_core::policy::Policy;
-use perennial_testkit::eventually;
+use perennial_testkit::{ControlPlane, eventually};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -90,9 +90,19 @@ impl World {
         world
     }
 
+    /// A cluster of one's own that knows what Listings are.
+    pub(crate) async fn alone() -> Self {
+        let plane = ControlPlane::start().await.unwrap();
+        Self::on(Plane::own(plane), "perennial".to_owned()).await
+    }
+
     /// A cluster that knows what Listings are.
     pub(crate) async fn without_lister() -> Self {
         let (plane, namespace) = Plane::shared().await;
+        Self::on(plane, namespace).await
+    }
+
+    async fn on(plane: Plane, namespace: String) -> Self {
         let namespaces: Api<Namespace> = Api::all(plane.admin());
         let own = serde_json::from_value(json!({ "metadata": { "name": namespace } })).unwrap();
         namespaces.create(&PostParams::default(), &own).await.unwrap();
