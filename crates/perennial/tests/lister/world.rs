@@ -10,9 +10,8 @@ use axum::body::{Body, to_bytes};
 use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, CustomResourceExt as _};
+use kube::{Api, Client};
 use perennial::admin::Readiness;
 use perennial::cluster::{self, Cluster};
 use perennial::config::Connect;
@@ -106,17 +105,7 @@ impl World {
         let namespaces: Api<Namespace> = Api::all(plane.admin());
         let own = serde_json::from_value(json!({ "metadata": { "name": namespace } })).unwrap();
         namespaces.create(&PostParams::default(), &own).await.unwrap();
-        let crds: Api<CustomResourceDefinition> = Api::all(plane.admin());
-        let apply = PatchParams::apply("test").force();
-        crds.patch(Listing::crd_name(), &apply, &Patch::Apply(Listing::crd())).await.unwrap();
-        eventually(SOON, "Listings are known", || async {
-            let crd = crds.get(Listing::crd_name()).await?;
-            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
-            let there = |kind: &str| conditions.iter().any(|one| one.type_ == kind && one.status == "True");
-            Ok(there("Established").then_some(()))
-        })
-        .await
-        .unwrap();
+        plane.install_listings().await.unwrap();
         let kubeconfig = plane.kubeconfig_for_lister(&namespace).await.unwrap();
         Self { plane, namespace, kubeconfig, listers: BTreeMap::new() }
     }

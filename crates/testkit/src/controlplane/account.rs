@@ -11,6 +11,9 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionCondition,
+};
 use kube::{Api, Client, api::PostParams};
 use tokio::process::Command;
 
@@ -70,11 +73,36 @@ impl ControlPlane {
                 &format!("\nmetadata:\n  name: perennial-listings\n  namespace: {namespace}\n"),
             ),
         )?;
+        self.apply(&granted).await.with_context(|| format!("granting deploy/{file}"))
+    }
+
+    /// Installs what `Listing` objects are, as `deploy/crds` has it. Returns once the API server knows them.
+    pub async fn install_listings(&self) -> anyhow::Result<()> {
+        self.apply(&Path::new(DEPLOY).join("crds")).await.context("installing deploy/crds")?;
+        let crds: Api<CustomResourceDefinition> = Api::all(self.admin());
+        eventually(SOON, "Listings are known", || async {
+            let crd = crds.get("listings.perennial.dev").await?;
+            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
+            let known =
+                |one: &CustomResourceDefinitionCondition| one.type_ == "Established" && one.status == "True";
+            Ok(conditions.iter().any(known).then_some(()))
+        })
+        .await
+    }
+
+    /// Applies an object as the admin does.
+    pub async fn kubectl_apply(&self, object: &str) -> anyhow::Result<()> {
+        let file = self.folder().join("applied.yaml");
+        fs::write(&file, object)?;
+        self.apply(&file).await
+    }
+
+    async fn apply(&self, file: &Path) -> anyhow::Result<()> {
         let applied = Command::new(self.assets().kubectl())
             .arg("--kubeconfig")
             .arg(self.kubeconfig_for_admin()?)
             .args(["apply", "--validate=false", "-f"])
-            .arg(granted)
+            .arg(file)
             .stdin(Stdio::null())
             // Ctrl-C is for us alone.
             .process_group(0)
@@ -83,7 +111,7 @@ impl ControlPlane {
             .await
             .context("starting kubectl")?;
         let told = String::from_utf8_lossy(&applied.stderr);
-        ensure!(applied.status.success(), "granting deploy/{file}: {}", told.trim());
+        ensure!(applied.status.success(), "kubectl apply: {}", told.trim());
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use crate::{
     edit::{Edit, Labels},
     lives::Lives,
     replicas::{Replica, State, Work},
+    web::Page,
 };
 
 /// One node of the fleet.
@@ -87,6 +88,8 @@ pub(crate) struct Board {
     pub(crate) latencies: Vec<Duration>,
     /// The same where one was not, at some time since then.
     pub(crate) latencies_through_fault: Vec<Duration>,
+    /// What is known of the page that the lister publishes.
+    pub(crate) page: Page,
     pub(crate) notes: VecDeque<Note>,
 }
 
@@ -117,6 +120,7 @@ impl Board {
             deletions: 0,
             latencies: Vec::new(),
             latencies_through_fault: Vec::new(),
+            page: Page::default(),
             notes: VecDeque::new(),
         }
     }

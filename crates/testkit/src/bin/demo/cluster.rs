@@ -14,7 +14,7 @@ use kube::{
 use perennial_testkit::{ControlPlane, company_labels, eventually, node_name, registration};
 use serde_json::json;
 
-use crate::{board::Shared, edit::Edit, keepers::Keepers};
+use crate::{board::Shared, edit::Edit, keepers::Keepers, web::Web};
 
 /// Where the keepers' records are.
 const NAMESPACE: &str = "perennial";
@@ -53,8 +53,15 @@ impl Cluster {
         self.plane.keep_logs();
     }
 
-    /// Grants what `deploy/rbac.yaml` grants, and starts the keepers with no more than that.
+    /// The Service whose endpoints are listed.
+    pub(crate) async fn web(&self) -> anyhow::Result<Web> {
+        Web::create(&self.plane, NAMESPACE, self.board.clone()).await
+    }
+
+    /// Grants what the files of `deploy` grant, and starts the keepers with no more than that.
     pub(crate) async fn start_keepers(&mut self, arguments: &[OsString]) -> anyhow::Result<()> {
+        self.plane.install_listings().await?;
+        self.plane.kubeconfig_for_lister(NAMESPACE).await?;
         let kubeconfig = self.plane.kubeconfig_for_keeper(NAMESPACE).await?;
         self.keepers.start(&kubeconfig, NAMESPACE, &self.plane.logs(), arguments).await
     }

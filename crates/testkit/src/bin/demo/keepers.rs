@@ -41,7 +41,7 @@ impl Keepers {
         let names: Vec<String> = self.board.lock().replicas.iter().map(|one| one.name.clone()).collect();
         let start = |name| {
             let builder = KeeperProcess::builder(&program, logs).kubeconfig(kubeconfig).namespace(namespace);
-            let builder = builder.arg("--member").arg(name);
+            let builder = builder.arg("--roles=keeper,lister").arg("--member").arg(name);
             arguments.iter().fold(builder, KeeperBuilder::arg).start()
         };
         self.all = try_join_all(names.iter().map(start)).await.context("starting the keepers")?;

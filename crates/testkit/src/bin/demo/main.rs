@@ -23,6 +23,7 @@ mod run;
 mod scenes;
 mod verdict;
 mod view;
+mod web;
 
 use std::process::ExitCode;
 

@@ -109,10 +109,17 @@ async fn watched(args: &Args, board: &Shared, cluster: &mut Cluster) -> anyhow::
     cluster.recorded().await?;
     started(board, &format!("{keepers}, and a record of every node"), began);
 
+    let mut web = cluster.web().await?;
     tokio::select! {
         deaf = cluster.keepers().listen() => match deaf {},
+        broken = web.scale() => match broken? {},
         played = Scenes::new(cluster, board.clone(), args).play() => played?,
     }
+    board.now("the page of the Service web is compared");
+    web.finish(args.patience).await?;
+    let changes = board.lock().page.latencies.len();
+    board
+        .done(format!("the page of the Service web, true after each of {}", words::count(changes, "change")));
     board.now("all nodes are listed and compared");
     let verdict = Verdict::reach(&cluster.nodes(), board).await?;
     board.now("it is over");

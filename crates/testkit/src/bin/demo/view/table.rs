@@ -18,7 +18,7 @@ const BAR: usize = 66;
 
 /// How many lines it has.
 pub(super) fn height(replicas: usize) -> usize {
-    15 + replicas
+    16 + replicas
 }
 
 pub(super) fn lines(board: &Board, paint: Paint) -> Vec<String> {
@@ -41,9 +41,25 @@ pub(super) fn lines(board: &Board, paint: Paint) -> Vec<String> {
         row("latency", &latency("all replicas up", &board.latencies, paint), paint),
         row("", &latency("through a kill or a pause", &board.latencies_through_fault, paint), paint),
         row("", &paint.faint("from the answer to a node's creation to the sight of all its labels"), paint),
+        row("page", &page(board), paint),
         String::new(),
     ];
     above.into_iter().chain(replicas).chain(below).collect()
+}
+
+fn page(board: &Board) -> String {
+    let (page, mut took) = (&board.page, board.page.latencies.clone());
+    took.sort_unstable();
+    match (took.get(took.len() / 2), took.last()) {
+        (Some(middle), Some(last)) => format!(
+            "{} of the Service web; {} shown, p50 {}, max {}",
+            count(page.endpoints, "endpoint"),
+            count(took.len(), "change"),
+            duration(*middle),
+            duration(*last)
+        ),
+        _ => "nothing is published yet".to_owned(),
+    }
 }
 
 fn heading(board: &Board, paint: Paint) -> String {
