@@ -129,7 +129,12 @@ impl Lister {
                 () = stop.cancelled() => return,
                 event = self.following.next() => self.event(event),
                 Some(_) = self.tasks.join_next() => {}
-                Some(Ok((id, gone))) = self.looks.join_next() => if gone { self.remove(&id) },
+                Some(Ok((id, gone))) = self.looks.join_next() => {
+                    // One that was seen since is another by the same name.
+                    if gone && self.listings.get(&id).is_some_and(|listing| listing.list != self.list) {
+                        self.remove(&id);
+                    }
+                }
             }
             self.shared.metrics.listings.set(i64::try_from(self.listings.len()).unwrap_or(i64::MAX));
         }

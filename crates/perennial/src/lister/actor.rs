@@ -169,6 +169,11 @@ impl Actor {
                     self.enter(Stage::Starting);
                 }
                 if self.order.as_ref() != Some(order) || self.release != *release || invalid {
+                    if self.order.as_ref().is_some_and(|before| !before.makes_the_same(order)) {
+                        // Its page must not get to the places of this one. The guards still know what it was.
+                        self.making = JoinSet::new();
+                        self.found = self.page.take().map(|page| page.stamp).or(self.found);
+                    }
                     self.sources.aim(order);
                     self.places.aim(&order.places);
                     (self.order, self.release) = (Some(order.clone()), *release);
@@ -212,7 +217,7 @@ impl Actor {
     fn due(&self) -> Option<(Instant, &Arc<Order>)> {
         let order = self.order.as_ref().filter(|_| self.stale && self.making.is_empty())?;
         self.sources.slices()?;
-        let known = !matches!(self.sources.template(order).0, Text::Unknown);
+        let known = self.sources.knows_template(order);
         let at = self.paced.due(order.pace).map_or(self.start, |due| self.start + due);
         (known && !matches!(self.stage, Stage::Invalid(_))).then_some((at, order))
     }
@@ -340,13 +345,13 @@ impl Actor {
             News::Failed { place, error } => {
                 warn!(listing = %self.id, place, kind = error.kind(), %error, "cannot publish; trying again");
             }
-            News::Lags(stored) if self.reading.is_empty() => {
+            News::Lags { place: _, stored } if self.reading.is_empty() => {
                 self.behind = Some(stored);
                 debug!(listing = %self.id, "a newer page is there: looking at the API server itself");
                 let listing = self.seen.borrow().object.is_some().then_some(self.id.name.as_str());
                 self.reading.spawn(self.sources.read(listing));
             }
-            News::Lags(_) | News::None => {}
+            News::Lags { .. } | News::None => {}
         }
     }
 

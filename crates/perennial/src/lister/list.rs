@@ -17,7 +17,7 @@ use super::metrics::Metrics;
 use super::opening::Opening;
 use super::order::{Id, Order, Place, Source};
 use super::pages::Pages;
-use super::places::{News, Places};
+use super::places::{Foreign, News, Places};
 use super::render::{Made, Material, make};
 use super::seen::{ListingObject, Seen};
 use super::sources::{Sources, Text};
@@ -30,6 +30,8 @@ use crate::members::Roster;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long `--once` tries to publish.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often `--once` looks again where it found a newer page.
+const LOOKS: usize = 3;
 /// How often everything is looked at again.
 const RESYNC: Duration = Duration::from_mins(5);
 /// How long what a person has to change is left alone.
@@ -140,6 +142,21 @@ impl Single {
 
     /// Publishes the page as it is now.
     pub async fn once(&self) -> Result<(), Error> {
+        let mut foreign = None;
+        for _ in 0..LOOKS {
+            let (order, page) = self.decided().await?;
+            let Some(stored) = self.deliver(&order, &page, foreign).await? else { return Ok(()) };
+            // What was found before everything is read again, and is beyond that, comes from another history.
+            let reached = self.make().await?.1.page.map_err(|error| Error::NoPage(error.to_string()))?;
+            let reached = reached.stamp.versions;
+            foreign = (!reached.reach(&stored)).then_some(Foreign { stored, reached });
+        }
+        info!("others publish newer pages");
+        Ok(())
+    }
+
+    /// The page as it is now, if it may be published.
+    async fn decided(&self) -> Result<(Arc<Order>, Arc<Page>), Error> {
         let (order, Made { page, service }) = self.make().await?;
         let sight = Sight {
             synced: true,
@@ -154,7 +171,7 @@ impl Single {
         let plan = decide(&sight, Duration::ZERO);
         let page = page.map_err(|error| Error::NoPage(error.to_string()))?;
         match plan {
-            Plan::Publish | Plan::Rest(_) | Plan::Wait { .. } => self.deliver(&order, &page).await,
+            Plan::Publish | Plan::Rest(_) | Plan::Wait { .. } => Ok((order, page)),
             Plan::Hold(held) => Err(Error::Held(held.to_string())),
             Plan::Keep(Lack::Service | Lack::Template) => Err(Error::NoPage(format!(
                 "there is no Service {:?} in {}",
@@ -163,28 +180,34 @@ impl Single {
         }
     }
 
-    async fn deliver(&self, order: &Order, page: &Arc<Page>) -> Result<(), Error> {
+    /// Puts the page everywhere. Where a newer one was found it is left, and what that was made from is returned.
+    async fn deliver(
+        &self,
+        order: &Order,
+        page: &Arc<Page>,
+        foreign: Option<Foreign>,
+    ) -> Result<Option<Versions>, Error> {
         let (opening, deadline) = (Opening::new(self.cluster.clone()), Instant::now() + PATIENCE);
-        let mut places = Places::default();
+        let (mut places, mut newer) = (Places::default(), None);
         places.aim(&order.places);
         loop {
-            places.put(&self.id, &opening, page, None, true);
+            places.put(&self.id, &opening, page, foreign, true);
             if places.is_busy() {
                 let done = places.done().await;
                 match places.fold(done, RETRY_SLOWLY, Timestamp::now()) {
                     News::Failed { place, error } => {
                         warn!(place, kind = error.kind(), %error, "cannot publish");
                     }
-                    News::Lags(_) => {
-                        info!("a newer page is there already");
-                        return Ok(());
+                    News::Lags { place, stored } => {
+                        places.leave(&place);
+                        newer = Some(stored);
                     }
                     News::None => {}
                 }
                 continue;
             }
             match places.next(&page.stamp, true) {
-                None => return Ok(()),
+                None => return Ok(newer),
                 Some(at) if at <= deadline => tokio::time::sleep_until(at).await,
                 Some(_) => {
                     let failing = places.statuses().into_iter();

@@ -166,6 +166,15 @@ impl Order {
         })
     }
 
+    /// Whether the other makes the same page of the same endpoints.
+    #[must_use]
+    pub fn makes_the_same(&self, other: &Self) -> bool {
+        let Self { service, select, template, format, content_type, places: _, pace: _, guards: _ } = self;
+        let same = (service, select, template) == (&other.service, &other.select, &other.template);
+        same && (format, content_type) == (&other.format, &other.content_type)
+            && self.history_link() == other.history_link()
+    }
+
     /// Reads a Listing's spec.
     pub fn from_value(spec: &serde_json::Value) -> Result<Self, OrderError> {
         let spec = ListingSpec::deserialize(spec).map_err(|error| refuse("spec", error.to_string()))?;

@@ -65,7 +65,7 @@ enum Holds {
 
 /// What came of one place.
 pub(crate) struct Done {
-    name: String,
+    place: Place,
     destination: Option<Arc<Destination>>,
     holds: Holds,
     page: Stamp,
@@ -93,7 +93,12 @@ pub(crate) enum News {
         error: PlaceError,
     },
     /// This replica lags behind what was found: it has to look at the API server itself.
-    Lags(Versions),
+    Lags {
+        /// Where.
+        place: String,
+        /// What it was made from.
+        stored: Versions,
+    },
     /// Nothing.
     None,
 }
@@ -102,10 +107,19 @@ impl Places {
     /// These are the places from now on. What is known of those that stay as they are is kept.
     pub(crate) fn aim(&mut self, places: &[Place]) {
         let mut before = std::mem::take(&mut self.places);
+        let names: Vec<String> = before.iter().map(|spot| spot.place.name.clone()).collect();
         for place in places {
             let known = before.iter().position(|spot| spot.place == *place).map(|at| before.swap_remove(at));
-            self.places.push(known.unwrap_or_else(|| Spot::new(place.clone())));
+            self.places.push(known.unwrap_or_else(|| {
+                // What the status says of another place by the same name says nothing of this one.
+                Spot { news: names.contains(&place.name), ..Spot::new(place.clone()) }
+            }));
         }
+    }
+
+    /// This place is left as it is.
+    pub(crate) fn leave(&mut self, name: &str) {
+        self.places.retain(|spot| spot.place.name != name);
     }
 
     /// Whether any place lacks this page, as far as is known.
@@ -199,15 +213,16 @@ impl Places {
 
     /// Folds in what came of one of them.
     pub(crate) fn fold(&mut self, done: Done, slowly: Duration, now: Timestamp) -> News {
-        let Done { name, destination, holds, page, result, took: _ } = done;
-        let Some(spot) = self.places.iter_mut().find(|spot| spot.place.name == name) else {
+        let Done { place, destination, holds, page, result, took: _ } = done;
+        // A place that is another by now must not take over what came of the one before it.
+        let Some(spot) = self.places.iter_mut().find(|spot| spot.place == place) else {
             return News::None;
         };
         (spot.busy, spot.destination, spot.holds) = (false, destination, holds);
         match result {
             Ok(Outcome::Lags(stored)) => {
                 spot.wait(spot.failures + 1);
-                News::Lags(stored)
+                News::Lags { place: place.name, stored }
             }
             Ok(outcome) => {
                 (spot.failures, spot.not_before) = (0, Instant::now());
@@ -232,7 +247,7 @@ impl Places {
                 spot.status.reason = Some(error.reason());
                 spot.status.message = Some(error.to_string());
                 spot.news |= spot.status != before;
-                if spot.status == before { News::None } else { News::Failed { place: name, error } }
+                if spot.status == before { News::None } else { News::Failed { place: place.name, error } }
             }
         }
     }
@@ -291,7 +306,7 @@ impl Job {
         let started = Instant::now();
         let result = self.carry_out().await;
         let Self { place, destination, holds, page, .. } = self;
-        Done { name: place.name, destination, holds, page: page.stamp, result, took: started.elapsed() }
+        Done { place, destination, holds, page: page.stamp, result, took: started.elapsed() }
     }
 
     async fn carry_out(&mut self) -> Result<Outcome, PlaceError> {

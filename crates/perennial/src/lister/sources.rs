@@ -126,6 +126,12 @@ impl Sources {
         self.service.as_ref().map(|service| &service.slices).filter(|slices| slices.is_complete())
     }
 
+    /// Whether the template that an order asks for is there, or known to be missing.
+    pub(crate) fn knows_template(&self, order: &Order) -> bool {
+        let unknown = |template: &Template| template.text == Text::Unknown;
+        !matches!(order.template, Source::ConfigMap(_)) || !self.template.as_ref().is_none_or(unknown)
+    }
+
     /// The template that an order asks for, and its version.
     pub(crate) fn template(&self, order: &Order) -> (Text, Version) {
         match (&order.template, &self.template) {

@@ -1,17 +1,10 @@
 //! Several listers: one publishes, the others stand by, and none undoes what a newer one said.
 
-use std::sync::{Arc, Mutex};
-
-use futures::TryStreamExt as _;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{WatchEvent, WatchParams};
-use perennial_core::lister::Versions;
 use perennial_core::ranks::Ranks;
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Fault, Matcher, Proxy};
 
-use crate::world::{SOON, World, into_config_map, lines};
+use crate::world::{SOON, World, into_config_map, lines, stamps};
 
 /// A listing for which this member comes first.
 fn first_for(world: &World, member: &str) -> String {
@@ -68,23 +61,6 @@ async fn a_dead_lister_is_covered_by_the_other() {
     .unwrap();
 }
 
-/// Every version of the page that was ever published, by what it was made from.
-fn journal(world: &World) -> Arc<Mutex<Vec<Versions>>> {
-    let (seen, maps) = (Arc::default(), Api::<ConfigMap>::namespaced(world.client(), &world.namespace));
-    let to: Arc<Mutex<Vec<Versions>>> = Arc::clone(&seen);
-    tokio::spawn(async move {
-        let params = WatchParams::default().fields("metadata.name=out");
-        let mut events = Box::pin(maps.watch(&params, "0").await.unwrap());
-        while let Ok(Some(event)) = events.try_next().await {
-            if let WatchEvent::Added(map) | WatchEvent::Modified(map) = event {
-                let versions = &map.metadata.annotations.unwrap()["page.perennial.dev/versions"];
-                to.lock().unwrap().push(versions.parse().unwrap());
-            }
-        }
-    });
-    seen
-}
-
 #[tokio::test]
 async fn one_that_lags_never_puts_an_older_page_over_a_newer_one() {
     let mut world = World::without_lister().await;
@@ -97,7 +73,7 @@ async fn one_that_lags_never_puts_an_older_page_over_a_newer_one() {
     world.endpoints("web", &["10.0.0.1"]).await;
     world.listing(&name, into_config_map("web")).await;
     world.is(&name, "True", "Published").await;
-    let journal = journal(&world);
+    let journal = stamps(&world, "out");
     // The first in line hears of slices late, and of nothing else.
     let lag = proxy.inject(Matcher::watches("endpointslices"), Fault::Lag(std::time::Duration::from_secs(2)));
     for last in 2..=12 {

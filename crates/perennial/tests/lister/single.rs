@@ -150,3 +150,21 @@ async fn an_existing_listing_is_followed_into_a_file() {
     // It is somebody else's Listing: its status is not ours to write.
     assert!(world.status("web").await.conditions.is_empty());
 }
+
+#[tokio::test]
+async fn once_replaces_a_page_of_another_history_and_leaves_no_place_out() {
+    let world = World::without_lister().await;
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("index.txt");
+    let flags = ["--service", "web", "--once", "--format", "text", "--config-map", "out"];
+    world.endpoints("web", &["10.0.0.1"]).await;
+    let (status, _, log) = run(list(&world, &flags)).await;
+    assert_eq!(status, 0, "{log}");
+    world.comes_from_the_future("out").await;
+    world.endpoints("web", &["10.0.0.2"]).await;
+    let both = [&flags[..], &["--file", page.to_str().unwrap()]].concat();
+    let (status, _, log) = run(list(&world, &both)).await;
+    assert_eq!(status, 0, "{log}");
+    assert_eq!(world.published("out", "index.html").await, Some(lines(&["10.0.0.2"])), "{log}");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), lines(&["10.0.0.2"]), "{log}");
+}

@@ -5,7 +5,9 @@ use http::StatusCode;
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Fault, Matcher, Proxy};
 
-use crate::world::{SOON, World, into_config_map, lines};
+use serde_json::json;
+
+use crate::world::{SOON, World, into_config_map, journal, lines};
 
 async fn through_a_proxy() -> (World, Proxy) {
     let mut world = World::without_lister().await;
@@ -92,4 +94,41 @@ async fn a_list_that_lacks_a_listing_does_not_end_it() {
     world.endpoints("web", &["10.0.0.2"]).await;
     world.says("out", &lines(&["10.0.0.2"])).await;
     world.serves("a", "web", &lines(&["10.0.0.2"])).await;
+}
+
+#[tokio::test]
+async fn a_page_on_its_way_to_one_place_is_not_taken_for_that_of_the_next() {
+    let (world, proxy) = through_a_proxy().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.endpoints("api", &["10.0.0.9"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "True", "Published").await;
+    let journal = journal(&world, "other");
+    let slow = Fault::DelayReply(std::time::Duration::from_secs(2));
+    let slow = proxy.inject(Matcher::writes().named("out"), slow);
+    world.endpoints("web", &["10.0.0.2"]).await;
+    eventually(SOON, "a page is on its way", || async { Ok((slow.met() > 0).then_some(())) }).await.unwrap();
+    let elsewhere = json!([{ "name": "out", "configMap": { "name": "other" } }]);
+    world.patch_listing("web", json!({ "spec": { "service": "api", "destinations": elsewhere } })).await;
+    world.says("other", &lines(&["10.0.0.9"])).await;
+    eventually(SOON, "the slow answer is here", || async { Ok((proxy.waiting() == 0).then_some(())) })
+        .await
+        .unwrap();
+    world.endpoints("api", &["10.0.0.8"]).await;
+    world.says("other", &lines(&["10.0.0.8"])).await;
+    world.is("web", "True", "Published").await;
+    assert_eq!(world.published("out", "index.html").await, Some(lines(&["10.0.0.2"])));
+    let seen = journal.lock().unwrap().clone();
+    assert_eq!(seen, [lines(&["10.0.0.9"]), lines(&["10.0.0.8"])], "of the other Service alone");
+}
+
+#[tokio::test]
+async fn a_page_of_another_history_is_replaced() {
+    let world = World::start().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    world.listing("web", into_config_map("web")).await;
+    world.is("web", "True", "Published").await;
+    world.comes_from_the_future("out").await;
+    world.endpoints("web", &["10.0.0.2"]).await;
+    world.says("out", &lines(&["10.0.0.2"])).await;
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use futures::TryStreamExt as _;
 use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use perennial::admin::Readiness;
 use perennial::cluster::{self, Cluster};
@@ -19,6 +20,7 @@ use perennial::lister::listing::{Listing, ListingStatus};
 use perennial::lister::{self, Pages};
 use perennial::members::{self, Role};
 use perennial::{KeeperConfig, ListerConfig, MembersConfig, client, metrics};
+use perennial_core::lister::Versions;
 use perennial_core::policy::Policy;
 use perennial_testkit::{ControlPlane, eventually};
 use prometheus_client::registry::Registry;
@@ -32,6 +34,9 @@ use crate::plane::Plane;
 
 /// How long anything may take on a loaded machine. Nothing waits this long unless it fails.
 pub(crate) const SOON: Duration = Duration::from_mins(1);
+
+/// The annotation that says what a page was made from.
+const VERSIONS: &str = "page.perennial.dev/versions";
 
 /// A cluster with a namespace of its own, and the listers that look after it.
 pub(crate) struct World {
@@ -285,6 +290,13 @@ impl World {
         .unwrap();
     }
 
+    /// Has a page claim to be made from what the API server has not reached, as after an etcd was restored.
+    pub(crate) async fn comes_from_the_future(&self, config_map: &str) {
+        let future = json!({ "metadata": { "annotations": { VERSIONS: "99999999-99999999-99999999" } } });
+        let maps = self.api::<ConfigMap>();
+        maps.patch(config_map, &PatchParams::default(), &Patch::Merge(future)).await.unwrap();
+    }
+
     /// Waits until a lister serves this.
     pub(crate) async fn serves(&self, lister: &str, listing: &str, text: &str) {
         let path = format!("/listings/{}/{listing}", self.namespace);
@@ -338,4 +350,35 @@ pub(crate) fn into_config_map(service: &str) -> Value {
         "template": { "format": "text", "inline": LINES },
         "destinations": [{ "name": "out", "configMap": { "name": "out" } }],
     })
+}
+
+/// Every version of a ConfigMap from now on, as `read` has it.
+fn follow<T: Send + 'static>(
+    world: &World,
+    name: &str,
+    read: impl Fn(ConfigMap) -> T + Send + 'static,
+) -> Arc<Mutex<Vec<T>>> {
+    let (seen, maps) = (Arc::default(), Api::<ConfigMap>::namespaced(world.client(), &world.namespace));
+    let (to, params): (Arc<Mutex<Vec<T>>>, _) =
+        (Arc::clone(&seen), WatchParams::default().fields(&format!("metadata.name={name}")));
+    tokio::spawn(async move {
+        let mut events = Box::pin(maps.watch(&params, "0").await.unwrap());
+        while let Ok(Some(event)) = events.try_next().await {
+            if let WatchEvent::Added(map) | WatchEvent::Modified(map) = event {
+                to.lock().unwrap().push(read(map));
+            }
+        }
+    });
+    seen
+}
+
+/// Every page that a ConfigMap holds from now on.
+pub(crate) fn journal(world: &World, name: &str) -> Arc<Mutex<Vec<String>>> {
+    follow(world, name, |map| map.data.unwrap().remove("index.html").unwrap())
+}
+
+/// What each of them was made from.
+pub(crate) fn stamps(world: &World, name: &str) -> Arc<Mutex<Vec<Versions>>> {
+    let read = |map: ConfigMap| map.metadata.annotations.unwrap()[VERSIONS].parse().unwrap();
+    follow(world, name, read)
 }
