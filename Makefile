@@ -19,7 +19,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 moto prerequisites clean
+.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm moto prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
 	@dev/s3/build
 
+helm: prerequisites ## Build Helm, once for all checkouts (some minutes)
+	@dev/helm/build
+
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
@@ -75,5 +78,5 @@ moto: # Installs moto, an S3 server that honours ACLs, for the one test that nee
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites
 
-clean: ## Remove what cargo built; control plane and S3 servers stay in the cache
+clean: ## Remove what cargo built; control plane, Helm and S3 servers stay in the cache
 	cargo clean
