@@ -9,11 +9,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::admin::{self, Readiness, ReadyHandle, Server};
-use crate::args::{Args, Command};
+use crate::args::{self, Args, Command};
+use crate::check;
 use crate::client;
 use crate::cluster::{self, Cluster};
 use crate::config::{
-    self, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics, Surroundings,
+    self, CheckConfig, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics,
+    Surroundings,
 };
 use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
@@ -61,6 +63,23 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
             let config = ListConfig::check(&args, &around)?;
             log::init(&config.log)?;
             runtime.block_on(list(config))
+        }
+        Command::Check(args) => {
+            let CheckConfig { config, ready } = CheckConfig::check(&args, &around)?;
+            // What is found is told on standard output; the log is for what goes wrong on the way there.
+            log::init(&config.log)?;
+            return runtime.block_on(async {
+                let client = client::connect(&config.connect).await?;
+                let findings = check::check(&client, &config, ready.as_ref()).await;
+                std::io::stdout().write_all(findings.lines().as_bytes())?;
+                Ok(if findings.all_is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            });
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut args::command(), "perennial", &mut script);
+            std::io::stdout().write_all(&script)?;
+            return Ok(ExitCode::SUCCESS);
         }
     };
     // A blocking call that hangs must not hold up an exit.

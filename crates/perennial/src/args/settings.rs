@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A setting's names: its flag, its variable, and the variable of an older operator it also answers to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// The long flag, with its dashes.
     pub(crate) flag: &'static str,
@@ -62,6 +62,7 @@ pub(crate) const LEASE_DURATION: Setting = setting("--lease-duration", "PERENNIA
 pub(crate) const CLOSE_AFTER: Setting = setting("--close-after", "PERENNIAL_CLOSE_AFTER");
 pub(crate) const OPEN_AFTER: Setting = setting("--open-after", "PERENNIAL_OPEN_AFTER");
 pub(crate) const COLLECT_EVERY: Setting = setting("--collect-every", "PERENNIAL_COLLECT_EVERY");
+pub(crate) const URL: Setting = setting("--url", "PERENNIAL_URL");
 
 /// The older operator's whole policy: the prefix of the labels it kept. It has no flag of its own, for
 /// a policy file says it better.
@@ -132,10 +133,13 @@ pub(crate) const RUN: &[Setting] = &[
     COLLECT_EVERY,
 ];
 
+/// What `perennial check` has besides the settings of `perennial run`.
+pub(crate) const CHECK: &[Setting] = &[URL];
+
 impl Setting {
     /// The setting behind a flag, given as clap names it: without dashes.
     pub(crate) fn of_flag(long: &str) -> Option<&'static Self> {
-        RUN.iter().chain(LIST).find(|setting| setting.flag.strip_prefix("--") == Some(long))
+        RUN.iter().chain(LIST).chain(CHECK).find(|setting| setting.flag.strip_prefix("--") == Some(long))
     }
 
     /// The variables that are looked up, the newer name first, as help and docs show them.
