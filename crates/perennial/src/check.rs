@@ -6,28 +6,18 @@
 mod permissions;
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::{StatusCode, Uri};
-use http_body_util::Empty;
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::TokioExecutor;
+use http::Uri;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep, timeout};
 
+use crate::ask;
 use crate::config::Config;
 use permissions::Permission;
 
-/// How long a replica may take to be ready: it may have been installed a moment ago.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long one answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
 /// The minor versions of Kubernetes 1 that Perennial is made for.
 const MINORS: std::ops::RangeInclusive<u32> = 33..=36;
 
@@ -173,22 +163,8 @@ async fn listings(client: &Client, findings: &mut Findings) {
 
 /// Whether a replica is ready, or becomes it in a moment.
 async fn replica(ready: &Uri, findings: &mut Findings) {
-    let client = HttpClient::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let told = match timeout(ANSWER, client.get(ready.clone())).await {
-            Ok(Ok(answer)) if answer.status() == StatusCode::OK => {
-                findings.ok(format_args!("{ready} says ready"));
-                return;
-            }
-            Ok(Ok(answer)) => format!("answers {}", answer.status()),
-            Ok(Err(error)) => format!("cannot be asked: {}", crate::log::chain(&error)),
-            Err(_) => "does not answer".to_owned(),
-        };
-        if Instant::now() >= deadline {
-            findings.fail(format_args!("{ready} {told}: kubectl get pods, and their logs"));
-            return;
-        }
-        sleep(PAUSE).await;
+    match ask::until(ready, async |answer| answer.map(drop)).await {
+        Ok(()) => findings.ok(format_args!("{ready} says ready")),
+        Err(why) => findings.fail(format_args!("{ready}: {why}; see kubectl get pods, and their logs")),
     }
 }

@@ -163,8 +163,19 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
 
 /// Publishes one listing: shown, once, or until a signal.
 async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
-    let ListConfig { connect, namespace, what, places, template, once, dry_run, admin, log: _, honoured } =
-        config;
+    let ListConfig {
+        connect,
+        namespace,
+        what,
+        places,
+        template,
+        once,
+        dry_run,
+        verify,
+        admin,
+        log: _,
+        honoured,
+    } = config;
     if !honoured.is_empty() {
         info!(variables = honoured.join(", "), "an older tool's variables are honoured");
     }
@@ -177,7 +188,7 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
     let single = Single::new(cluster, &namespace, what, places, template);
     let (signals, stop, pages) = (shutdown::signals()?, CancellationToken::new(), Pages::default());
     let _admin = match admin {
-        Some(address) if !once && !dry_run => {
+        Some(address) if !once && !dry_run && verify.is_none() => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes, metrics and the page");
             let routes = admin::routes(Readiness::default(), Arc::new(registry));
@@ -192,6 +203,9 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
             let page = single.show().await?;
             std::io::stdout().write_all(page.as_bytes())?;
             return Ok(());
+        }
+        if let Some(at) = verify {
+            return Ok(single.verify(&at).await?);
         }
         if once {
             return Ok(single.once().await?);

@@ -1,4 +1,4 @@
-//! Where the binaries are that tests run: the control plane's, and the S3 servers'.
+//! Where the binaries are that tests run: the control plane's, Helm, and the S3 servers'.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,6 +31,12 @@ pub(crate) fn versitygw() -> anyhow::Result<PathBuf> {
 pub(crate) fn moto() -> anyhow::Result<PathBuf> {
     let otherwise = "no moto to run: run `make moto`";
     Ok(built("s3/moto", &["--print-dir"], otherwise)?.join("moto_server"))
+}
+
+/// `helm`, in the folder that `PERENNIAL_HELM_ASSETS` names or the cache that `make helm` fills.
+pub fn helm() -> anyhow::Result<PathBuf> {
+    let otherwise = "no Helm to run: run `make helm`";
+    Ok(built("helm/build", &["--print-dir", "--no-build"], otherwise)?.join("helm"))
 }
 
 /// A folder with `etcd`, `kube-apiserver` and `kubectl`.

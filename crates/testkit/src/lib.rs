@@ -29,7 +29,7 @@ mod send;
 mod server;
 mod workdir;
 
-pub use assets::Assets;
+pub use assets::{Assets, helm};
 pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
 pub use eventually::{eventually, eventually_eq};
 pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};

@@ -47,6 +47,7 @@ pub(crate) const PACE: Setting = setting("--pace", "PERENNIAL_PACE");
 pub(crate) const MIN_ENDPOINTS: Setting = setting("--min-endpoints", "PERENNIAL_MIN_ENDPOINTS");
 pub(crate) const MAX_SHRINK: Setting = setting("--max-shrink", "PERENNIAL_MAX_SHRINK");
 pub(crate) const ONCE: Setting = setting("--once", "PERENNIAL_ONCE");
+pub(crate) const VERIFY: Setting = setting("--verify", "PERENNIAL_VERIFY");
 pub(crate) const POLICY: Setting = setting("--policy", "PERENNIAL_POLICY");
 pub(crate) const RESYNC: Setting = inherited("--resync", "PERENNIAL_RESYNC", "RESYNC_INTERVAL_SECONDS");
 pub(crate) const CONCURRENCY: Setting = setting("--concurrency", "PERENNIAL_CONCURRENCY");
@@ -103,6 +104,7 @@ pub(crate) const LIST: &[Setting] = &[
     MAX_SHRINK,
     ONCE,
     DRY_RUN,
+    VERIFY,
     ADMIN_ADDRESS,
     LOG_FORMAT,
     LOG_LEVEL,

@@ -1,10 +1,9 @@
 //! The configuration of `perennial check`: that of `perennial run`, and where a replica may be asked.
 
 use http::Uri;
-use http::uri::Scheme;
 
 use super::source::Sources;
-use super::{Config, Error, Surroundings};
+use super::{Config, Error, Surroundings, check};
 use crate::args::{CheckArgs, settings as names};
 
 /// Everything `perennial check` needs to know.
@@ -28,9 +27,9 @@ impl CheckConfig {
 
 /// The address of `/readyz` below an address.
 fn ready(text: &str) -> Result<Uri, String> {
-    let allowed = || "an address such as http://perennial.perennial.svc:8080".to_owned();
-    let uri: Uri = format!("{}/readyz", text.trim_end_matches('/')).parse().map_err(|_| allowed())?;
-    if uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/readyz" { Ok(uri) } else { Err(allowed()) }
+    let uri = check::address(&format!("{}/readyz", text.trim_end_matches('/')))?;
+    let allowed = "the address of a replica, such as http://perennial.perennial.svc:8080";
+    if uri.path() == "/readyz" { Ok(uri) } else { Err(allowed.to_owned()) }
 }
 
 #[cfg(test)]

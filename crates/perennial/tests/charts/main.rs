@@ -1,0 +1,17 @@
+//! The charts, rendered by the real Helm and judged by the real API server.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `committed` | the manifests in `deploy` are what the chart renders |
+//! | `accepted` | every example is accepted, under the restricted Pod Security level |
+//! | `refused` | mistakes in values are refused, and values that pass make a policy that passes |
+//! | `granted` | the accounts of the chart may do what is needed, and not what is not |
+//! | `values` | docs/values.md is what the schemas say |
+#![allow(clippy::unwrap_used, reason = "what a test cannot go on without fails it")]
+
+mod accepted;
+mod committed;
+mod granted;
+mod refused;
+mod rendered;
+mod values;
