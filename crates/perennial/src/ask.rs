@@ -44,3 +44,23 @@ async fn get(client: &Client<HttpConnector, Empty<Bytes>>, uri: &Uri) -> Result<
     let body = Limited::new(answer.into_body(), LARGEST).collect().await;
     body.map(http_body_util::Collected::to_bytes).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_error_is_told_when_patience_is_over() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let uri: Uri = format!("http://127.0.0.1:{port}/").parse().unwrap();
+        let asked = AtomicUsize::new(0);
+        let told = until(&uri, async |answer| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            answer.map(drop).map_err(|_| "nobody there".to_owned())
+        });
+        assert_eq!(told.await, Err("nobody there".to_owned()));
+        assert!(asked.into_inner() > 5);
+    }
+}
