@@ -19,7 +19,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm moto prerequisites clean
+.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm moto image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ bench: prerequisites controlplane ## Measure it under load, beside the API serve
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 moto ## Check everything: lint, then every test against a real API server and a real S3 server
+test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
 	cargo test --workspace --locked
 
 model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
@@ -70,6 +70,17 @@ s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some
 
 helm: prerequisites ## Build Helm, once for all checkouts (some minutes)
 	@dev/helm/build
+
+image: prerequisites ## Build the container image without Docker, as an OCI archive, and what is in it (IMAGE=name:tag)
+	@dev/prerequisites image
+	@dev/image/build
+	@dev/image/sbom
+
+sbom: prerequisites ## List every crate that is linked into the binary, in CycloneDX
+	@dev/image/sbom
+
+deb: prerequisites ## Build the .deb for hosts: binary, systemd unit, completions, kubectl plugin
+	@dev/host/build
 
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
