@@ -6,12 +6,14 @@
 //! | `accepted` | every example is accepted, under the restricted Pod Security level |
 //! | `refused` | mistakes in values are refused, and values that pass make a policy that passes |
 //! | `granted` | the accounts of the chart may do what is needed, and not what is not |
+//! | `pages` | commands of the documentation do what they say |
 //! | `values` | docs/values.md is what the schemas say |
 #![allow(clippy::unwrap_used, reason = "what a test cannot go on without fails it")]
 
 mod accepted;
 mod committed;
 mod granted;
+mod pages;
 mod refused;
 mod rendered;
 mod values;
