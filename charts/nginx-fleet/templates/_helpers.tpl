@@ -47,7 +47,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "fleet.token" -}}
 - name: token
   projected:
-    defaultMode: 0444
     sources:
       - serviceAccountToken: { path: token, expirationSeconds: 3607 }
       - configMap:

@@ -9,8 +9,8 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
 use perennial_testkit::{ControlPlane, KeeperProcess, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -96,27 +96,8 @@ impl Installed {
         tests.into_keys().collect()
     }
 
-    /// Whether an account may do something, said as `verb resource[.group] [namespace] [name]`.
     async fn may(&self, account: &str, asked: &str) -> bool {
-        let mut words = asked.split(' ').map(str::to_owned);
-        let (verb, resource) = (words.next(), words.next().unwrap());
-        let (resource, group) = resource.split_once('.').unwrap_or((&resource, ""));
-        let attributes = ResourceAttributes {
-            verb,
-            resource: Some(resource.to_owned()),
-            group: Some(group.to_owned()),
-            namespace: words.next(),
-            name: words.next(),
-            ..ResourceAttributes::default()
-        };
-        let spec = SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        };
-        let account = self.plane.service_account(NAMESPACE, account).await.unwrap();
-        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-        let answer = Api::all(account).create(&PostParams::default(), &review).await.unwrap();
-        answer.status.is_some_and(|status| status.allowed)
+        may(self.plane.service_account(NAMESPACE, account).await.unwrap(), asked).await
     }
 
     fn nothing_was_refused(&self) {
@@ -131,6 +112,30 @@ impl Installed {
             assert!(!self.may(account, asked).await, "{account} may {asked}");
         }
     }
+}
+
+/// Whether an account may do something, said as `verb resource[/part][.group] [namespace] [name]`.
+pub(crate) async fn may(account: Client, asked: &str) -> bool {
+    let mut words = asked.split(' ').map(str::to_owned);
+    let (verb, resource) = (words.next(), words.next().unwrap());
+    let (resource, group) = resource.split_once('.').unwrap_or((&resource, ""));
+    let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
+    let attributes = ResourceAttributes {
+        verb,
+        resource: Some(resource.to_owned()),
+        subresource: Some(part.to_owned()),
+        group: Some(group.to_owned()),
+        namespace: words.next(),
+        name: words.next(),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let answer = Api::all(account).create(&PostParams::default(), &review).await.unwrap();
+    answer.status.is_some_and(|status| status.allowed)
 }
 
 fn node(name: &str, labels: &Value) -> Node {

@@ -5,6 +5,7 @@
 //! | `committed` | the manifests in `deploy` are what the chart renders |
 //! | `accepted` | every example is accepted, under the restricted Pod Security level |
 //! | `refused` | mistakes in values are refused, and values that pass make a policy that passes |
+//! | `fleet` | what the fleet's containers are told to do, they can do |
 //! | `granted` | the accounts of the chart may do what is needed, and not what is not |
 //! | `pages` | commands of the documentation do what they say |
 //! | `values` | docs/values.md is what the schemas say |
@@ -12,6 +13,7 @@
 
 mod accepted;
 mod committed;
+mod fleet;
 mod granted;
 mod pages;
 mod refused;
