@@ -1,4 +1,4 @@
-//! The fleet of nginx: what its sidecar, its CronJob and its test are told to do, they can do with its account.
+//! The fleet of `nginx`: what its sidecar, its `CronJob` and its test are told to do, they can do with its account.
 
 use std::path::Path;
 use std::process::Stdio;
