@@ -19,7 +19,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm moto prerequisites clean
+.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,11 @@ s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some
 helm: prerequisites ## Build Helm, once for all checkouts (some minutes)
 	@dev/helm/build
 
+cluster: controlplane helm ## Build what a real cluster needs: kubelet, containerd, images and so on, once for all checkouts
+	@dev/prerequisites cluster
+	@dev/cluster/build
+	@dev/cluster/images
+
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
@@ -78,5 +83,5 @@ moto: # Installs moto, an S3 server that honours ACLs, for the one test that nee
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites
 
-clean: ## Remove what cargo built; control plane, Helm and S3 servers stay in the cache
+clean: ## Remove what cargo built; what was built from Go modules stays in the cache
 	cargo clean
