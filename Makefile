@@ -12,6 +12,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
+# The worker to restart; the first if none is named
+WORKER ?=
 # Choices of chaos
 SEED ?= 1
 MINUTES ?= 5
@@ -19,7 +21,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prerequisites clean
+.PHONY: help demo up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +29,15 @@ help: ## List the targets
 demo: prerequisites controlplane s3 ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
+
+up: prerequisites ## Bring up a real cluster and leave it running: by kind, or without Docker from Go modules (CLUSTER=kind|modules)
+	@dev/local up
+
+restart-worker: ## Restart the kubelet of a worker of that cluster, which then registers again (WORKER=worker-1)
+	@dev/local restart-worker $(WORKER)
+
+down: ## Take that cluster down, with all that it left
+	@dev/local down
 
 chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30)
 	cargo build --locked --bins

@@ -46,10 +46,9 @@ pub(super) fn clean(layout: &Layout) -> anyhow::Result<()> {
     if network::cluster_up().is_none() {
         cgroups::remove()?;
     }
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", folder.display()))
-        }
+    // The last words of a machine that is being switched off may fall into a folder that was empty a moment ago.
+    wait_until(PATIENCE, &format!("{} is removed", folder.display()), || match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
-    }
+    })
 }

@@ -8,7 +8,7 @@ use std::{
     io::ErrorKind,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
-    process::{Command as StdCommand, Stdio},
+    process::{Child, Command as StdCommand, Stdio},
     thread,
     time::Duration,
 };
@@ -140,15 +140,18 @@ impl Machine {
             // `setsid` makes a group by itself, and only if it does not lead one already.
             boot.process_group(0);
         }
-        let mut child =
-            spawner::spawn(boot).with_context(|| format!("starting {} by {wrapper}", self.name))?;
-        // Somebody has to bury it when the machine is switched off while we go on.
-        thread::spawn(move || child.wait());
+        let child = spawner::spawn(boot).with_context(|| format!("starting {} by {wrapper}", self.name))?;
+        let mut booting = Booting(Some(child));
         eventually(PATIENCE, &format!("{} is switched on", self.name), || async {
             ensure!(mark.exists(), "its log ends so:\n{}", log::tail(&log));
             Ok(Some(()))
         })
-        .await
+        .await?;
+        if let Some(mut child) = booting.0.take() {
+            // Somebody has to bury it when the machine is switched off while we go on.
+            thread::spawn(move || child.wait());
+        }
+        Ok(())
     }
 
     /// Switches it off, without a warning to anybody.
@@ -230,6 +233,18 @@ impl Machine {
         let now = Init::parse(&fs::read_to_string(format!("/proc/{}/stat", recorded.pid)).ok()?)?;
         // The same number may be another process by now.
         (now == recorded).then_some(recorded)
+    }
+}
+
+/// A machine that nobody could find yet. Dropped, it is switched off.
+struct Booting(Option<Child>);
+
+impl Drop for Booting {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

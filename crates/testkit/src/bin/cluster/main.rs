@@ -1,7 +1,8 @@
 //! `make up`, `make restart-worker`, `make down`: a real cluster on this machine, for people.
 
-use std::{future::pending, process::ExitCode};
+use std::{ffi::OsString, future::pending, process::ExitCode};
 
+use anyhow::Context as _;
 use clap::Parser;
 use perennial_testkit::cluster::Cluster;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,6 +13,12 @@ use tokio::signal::unix::{SignalKind, signal};
 enum Args {
     /// Start one, and leave it running
     Up,
+    /// Start one, run a command with it, and take it down
+    Run {
+        /// The command, with KUBECONFIG and PATH set
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
     /// Tell how to use the one that is up
     Env,
     /// End a worker's kubelet and start it again
@@ -38,10 +45,12 @@ enum Args {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    // Dropped, a start takes down what it began.
     let ended = tokio::select! {
-        ended = run(args) => ended.map(|()| ExitCode::SUCCESS),
+        // We listen for signals before there is anything to take down.
+        biased;
         code = interrupted() => Ok(code),
+        // Dropped, a start takes down what it began.
+        ended = run(args) => ended,
     };
     ended.unwrap_or_else(|error| {
         eprintln!("cluster: {error:#}");
@@ -49,12 +58,13 @@ async fn main() -> ExitCode {
     })
 }
 
-async fn run(args: Args) -> anyhow::Result<()> {
+async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args {
         Args::Up => {
             let cluster = Cluster::start_detached().await?;
             tell_how_to_use(&cluster);
         }
+        Args::Run { command } => return run_with_one(&command).await,
         Args::Env => tell_how_to_use(&Cluster::find()?),
         Args::RestartWorker { name } => {
             let cluster = Cluster::find()?;
@@ -80,7 +90,27 @@ async fn run(args: Args) -> anyhow::Result<()> {
             eprintln!("cluster: {}", if there { "down" } else { "there was none" });
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_with_one(command: &[OsString]) -> anyhow::Result<ExitCode> {
+    let cluster = Cluster::start().await?;
+    let mut path = cluster.tools().into_os_string();
+    if let Some(ours) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(ours);
+    }
+    let (program, arguments) = command.split_first().context("no command")?;
+    let status = tokio::process::Command::new(program)
+        .args(arguments)
+        .env("KUBECONFIG", cluster.console().kubeconfig())
+        .env("PATH", path)
+        .kill_on_drop(true)
+        .status()
+        .await
+        .with_context(|| format!("running {}", program.display()))?;
+    cluster.stop()?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 /// In words that a shell understands.
