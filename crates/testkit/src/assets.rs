@@ -1,6 +1,7 @@
-//! Where the binaries are that tests run: the control plane's, Helm, and the S3 servers'.
+//! Where the binaries are that tests run: the control plane's, the S3 servers', Helm, and the rest of a cluster.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -35,8 +36,43 @@ pub(crate) fn moto() -> anyhow::Result<PathBuf> {
 
 /// `helm`, in the folder that `PERENNIAL_HELM_ASSETS` names or the cache that `make helm` fills.
 pub fn helm() -> anyhow::Result<PathBuf> {
-    let otherwise = "no Helm to run: run `make helm`";
-    Ok(built("helm/build", &["--print-dir", "--no-build"], otherwise)?.join("helm"))
+    Ok(built("helm/build", &["--print-dir", "--no-build"], "no Helm to run: run `make helm`")?.join("helm"))
+}
+
+/// What a whole cluster has besides its control plane: programs, and images.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterAssets {
+    binaries: PathBuf,
+    images: PathBuf,
+}
+
+impl ClusterAssets {
+    /// The caches that `make cluster` fills.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let otherwise = "no cluster to run: run `make cluster`";
+        let arguments = ["--print-dir", "--no-build"];
+        Ok(Self {
+            binaries: built("cluster/build", &arguments, otherwise)?,
+            images: built("cluster/images", &arguments, otherwise)?,
+        })
+    }
+
+    /// The folder with the programs.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.binaries
+    }
+
+    /// One of the programs.
+    pub(crate) fn binary(&self, name: &str) -> PathBuf {
+        self.binaries.join(name)
+    }
+
+    /// The files with the images.
+    pub(crate) fn images(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let entries =
+            fs::read_dir(&self.images).with_context(|| format!("reading {}", self.images.display()))?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    }
 }
 
 /// A folder with `etcd`, `kube-apiserver` and `kubectl`.

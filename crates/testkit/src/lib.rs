@@ -12,11 +12,13 @@
 //! Linux only, since that is where the kernel makes this promise.
 
 mod assets;
+pub mod cluster;
 mod controlplane;
 mod endpoint;
 mod eventually;
 mod fleet;
 mod keeper_process;
+mod kubeconfig;
 mod log;
 pub mod oracle;
 mod pki;
