@@ -14,6 +14,7 @@ use super::{
     console::Console,
     control, layout,
     layout::{CONTROL_PLANE, Layout, WORKERS},
+    life::Life,
     machine::{Bond, Machine},
     network, say,
     worker::Worker,
@@ -53,6 +54,9 @@ pub(super) async fn start(bond: Bond) -> anyhow::Result<Cluster> {
     network::addresses_are_free().await?;
 
     layout.create()?;
+    if bond == Bond::Owned {
+        Life::record_ours(&layout.owner())?;
+    }
     symlink(control_plane.kubectl(), layout.tools().join("kubectl"))?;
     symlink(assets::helm()?, layout.tools().join("helm"))?;
     let console = Console::new(layout.kubeconfig())?;
@@ -95,10 +99,10 @@ fn possible(folders: &[&std::path::Path]) -> anyhow::Result<()> {
 
 fn refuse_a_second(layout: &Layout) -> anyhow::Result<()> {
     let Some(state) = network::cluster_up() else { return Ok(()) };
-    if std::path::Path::new(&state) == layout.folder() {
+    if state == layout.folder() {
         bail!("a cluster is up already (KUBECONFIG={}): `make down` ends it", layout.kubeconfig().display());
     }
-    bail!("another cluster is up on this machine; its state is in {state}");
+    bail!("another cluster is up on this machine; its state is in {}", state.display());
 }
 
 async fn bring_up(
