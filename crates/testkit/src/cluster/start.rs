@@ -80,7 +80,10 @@ pub(super) async fn start(bond: Bond) -> anyhow::Result<Cluster> {
 
 /// Fails if this machine cannot have a cluster, and says what to do.
 fn possible(folders: &[&std::path::Path]) -> anyhow::Result<()> {
-    ensure!(nix::unistd::geteuid().is_root(), "a cluster of this machine's own needs root: try with sudo");
+    ensure!(
+        nix::unistd::geteuid().is_root(),
+        "a cluster without Docker needs root: sudo env HOME=\"$HOME\" PATH=\"$PATH\" make up"
+    );
     let path = super::machine::search_path();
     let missing: Vec<&str> = PROGRAMS
         .iter()
