@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -143,11 +143,15 @@ impl Machine {
         }
         let child = spawner::spawn(boot).with_context(|| format!("starting {} by {wrapper}", self.name))?;
         let mut booting = Booting(Some(child));
-        eventually(PATIENCE, &format!("{} is switched on", self.name), || async {
-            ensure!(mark.exists(), "its log ends so:\n{}", log::tail(&log));
-            Ok(Some(()))
+        let ended = eventually(PATIENCE, &format!("{} is switched on", self.name), || {
+            let ended = booting.0.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            let on = mark.exists();
+            async move { Ok(if on { Some(None) } else { ended.map(Some) }) }
         })
         .await?;
+        if let Some(status) = ended {
+            bail!("{} cannot be switched on ({status}): {}", self.name, log::tail(&log));
+        }
         if let Some(mut child) = booting.0.take() {
             // Somebody has to bury it when the machine is switched off while we go on.
             thread::spawn(move || child.wait());

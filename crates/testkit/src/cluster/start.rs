@@ -172,10 +172,13 @@ async fn add_ons(console: &Console) -> anyhow::Result<()> {
         console.rolled_out("kube-system", "deployment/coredns", PATIENCE),
         console.rolled_out("kube-system", "deployment/metrics-server", PATIENCE),
     )?;
+    let client = console.client().await?;
     eventually(PATIENCE, "metrics of every node are there", || async {
-        let top = console.kubectl(["top", "nodes", "--no-headers"]).await?;
-        Ok((top.lines().filter(|line| !line.contains("unknown")).count() == usize::from(WORKERS))
-            .then_some(()))
+        let request = http::Request::get("/apis/metrics.k8s.io/v1beta1/nodes").body(Vec::new())?;
+        let metrics: serde_json::Value = client.request(request).await?;
+        let nodes = metrics["items"].as_array().map_or(0, Vec::len);
+        ensure!(nodes == usize::from(WORKERS), "{nodes} nodes have metrics");
+        Ok(Some(()))
     })
     .await
 }
