@@ -117,3 +117,43 @@ impl Assets {
         self.folder.join("kube-apiserver")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The versions that a go.mod asks for, or puts in the place of what is asked for.
+    fn versions(module: &str, replaced: bool) -> BTreeMap<String, String> {
+        let text = fs::read_to_string(format!("{DEV}/{module}/go.mod")).unwrap();
+        let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [name, "=>", other, version] if replaced && name == other => {
+                Some((name.to_owned(), version.to_owned()))
+            }
+            [name, version, ..] if !replaced && version.starts_with('v') => {
+                Some((name.to_owned(), version.to_owned()))
+            }
+            _ => None,
+        };
+        text.lines().filter_map(line).collect()
+    }
+
+    #[test]
+    fn helm_and_the_cluster_are_built_from_the_control_planes_modules() {
+        let mut wanted = versions("controlplane", false);
+        wanted.retain(|name, _| !name.starts_with("k8s.io/"));
+        for name in ["k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils"] {
+            wanted.insert(name.to_owned(), versions("controlplane", false)[name].clone());
+        }
+        wanted.extend(versions("controlplane", true));
+        for module in ["helm", "cluster"] {
+            // Otherwise nearly every package is compiled twice.
+            assert_eq!(versions(module, true), wanted, "the replace lines of dev/{module}/go.mod");
+        }
+        assert_eq!(
+            versions("cluster", false)["k8s.io/kubernetes"],
+            versions("controlplane", false)["k8s.io/kubernetes"]
+        );
+    }
+}

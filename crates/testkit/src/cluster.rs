@@ -45,7 +45,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use futures::future::try_join_all;
 
 mod certificates;
@@ -56,6 +56,7 @@ mod console;
 mod control;
 mod diagnostics;
 mod layout;
+mod life;
 mod machine;
 mod network;
 mod node;
@@ -69,6 +70,7 @@ pub use worker::Worker;
 
 use crate::assets::ClusterAssets;
 use layout::{Layout, WORKERS};
+use life::Life;
 use machine::Bond;
 
 /// A running cluster. One that was started with [`Cluster::start`] is taken down on drop.
@@ -102,7 +104,7 @@ impl Cluster {
     pub fn find() -> anyhow::Result<Self> {
         let layout = Layout::find()?;
         let state = network::cluster_up().context("no cluster is up: `make up` starts one")?;
-        ensure!(Path::new(&state) == layout.folder(), "the cluster that is up has its state in {state}");
+        ensure!(state == layout.folder(), "the cluster that is up has its state in {}", state.display());
         let assets = ClusterAssets::find()?;
         let workers =
             (1..=WORKERS).map(|number| Worker::new(number, &layout, &assets, Bond::Detached)).collect();
@@ -110,9 +112,12 @@ impl Cluster {
     }
 
     /// Takes down the cluster of this user, in whatever state it is, and removes what a killed one left. Tells whether
-    /// there was anything.
+    /// there was anything. Fails if it goes with another process, which would be surprised.
     pub fn remove() -> anyhow::Result<bool> {
         let layout = Layout::find()?;
+        if let Some(owner) = Life::recorded(&layout.owner()) {
+            bail!("the cluster belongs to process {}, and goes with it", owner.pid);
+        }
         let there = layout.folder().exists();
         let _lock = clean::lock(&layout)?;
         clean::clean(&layout)?;

@@ -1,6 +1,9 @@
 //! Who is who: the certificates and kubeconfigs of a cluster.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -46,7 +49,7 @@ pub(super) fn create(layout: &Layout) -> anyhow::Result<Certificates> {
     let ca = authority.hand_out_key()?;
     for user in ["kube-controller-manager", "kube-scheduler", "kube-proxy"] {
         let credential = authority.client(&format!("system:{user}"), None)?;
-        write_kubeconfig(layout, layout.kubeconfig_of(user), user, &credential)?;
+        write_kubeconfig(layout, &layout.kubeconfig_of(user), user, &credential)?;
     }
     for worker in 1..=WORKERS {
         let name = format!("worker-{worker}");
@@ -54,13 +57,13 @@ pub(super) fn create(layout: &Layout) -> anyhow::Result<Certificates> {
         let user = format!("system:node:{name}");
         // A kubelet is asked for logs and metrics under its address.
         let credential = authority.host(&user, Some("system:nodes"), &[&name, &address])?;
-        write_kubeconfig(layout, layout.kubeconfig_of(&name), &user, &credential)?;
+        write_kubeconfig(layout, &layout.kubeconfig_of(&name), &user, &credential)?;
         let serving = serving_certificate(layout, &name);
         fs::copy(&credential.certificate, &serving.certificate)?;
         fs::copy(&credential.key, &serving.key)?;
     }
     let admin = authority.client("admin", Some("system:masters"))?;
-    write_kubeconfig(layout, layout.kubeconfig(), "admin", &admin)?;
+    write_kubeconfig(layout, &layout.kubeconfig(), "admin", &admin)?;
     let (accounts_public, accounts_private) = authority.signing_key("service-accounts")?;
     Ok(Certificates {
         ca,
@@ -87,12 +90,7 @@ pub(super) fn serving_certificate(layout: &Layout, worker: &str) -> Credential {
 }
 
 /// All in one file, so that it may be copied to wherever it is needed.
-fn write_kubeconfig(
-    layout: &Layout,
-    path: PathBuf,
-    user: &str,
-    credential: &Credential,
-) -> anyhow::Result<()> {
+fn write_kubeconfig(layout: &Layout, path: &Path, user: &str, credential: &Credential) -> anyhow::Result<()> {
     let read = |path: &PathBuf| -> anyhow::Result<String> {
         Ok(BASE64_STANDARD.encode(fs::read(path).with_context(|| format!("reading {}", path.display()))?))
     };
@@ -108,5 +106,5 @@ fn write_kubeconfig(
         client_key_data: Some(read(&credential.key)?.into()),
         ..certified(credential)
     };
-    kubeconfig::write(&path, "perennial", cluster, user, identity)
+    kubeconfig::write(path, "perennial", cluster, user, identity)
 }

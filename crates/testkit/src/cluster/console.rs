@@ -77,7 +77,7 @@ impl Console {
         feed(self.kubectl_command().args(["apply", "-f", "-"]), manifests).await
     }
 
-    /// Waits until all replicas of a Deployment, DaemonSet or StatefulSet (`deployment/NAME`) are new and available.
+    /// Waits until all replicas of a workload (`deployment/NAME`, `daemonset/NAME`, `statefulset/NAME`) are new and available.
     pub async fn rolled_out(&self, namespace: &str, what: &str, within: Duration) -> anyhow::Result<()> {
         let patience = format!("--timeout={}s", within.as_secs());
         self.kubectl(["-n", namespace, "rollout", "status", what, &patience]).await?;

@@ -25,7 +25,7 @@ pub(super) const PODS: &str = "10.244.0.0/16";
 pub(super) const SERVICES: &str = "10.96.0.0/16";
 /// The Service `kubernetes`.
 pub(super) const KUBERNETES: &str = "10.96.0.1";
-/// The Service of CoreDNS.
+/// The Service of the cluster's names.
 pub(super) const DNS: &str = "10.96.0.10";
 /// The API server.
 pub(super) const SERVER: &str = "https://10.99.0.10:6443";
@@ -72,6 +72,11 @@ impl Layout {
     /// What keeps two who start or stop the cluster from doing so at the same time.
     pub(super) fn lock(&self) -> PathBuf {
         self.folder.with_extension("lock")
+    }
+
+    /// Whom the cluster goes with, if it goes with anybody.
+    pub(super) fn owner(&self) -> PathBuf {
+        self.folder.join("owner")
     }
 
     /// Where the reasons are when a start fails.

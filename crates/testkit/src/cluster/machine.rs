@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -22,6 +22,7 @@ use tokio::process::Command;
 
 use super::{
     command::{command, run},
+    life::Life,
     wait::wait_until,
 };
 use crate::{eventually::eventually, log, process::spawner};
@@ -142,11 +143,15 @@ impl Machine {
         }
         let child = spawner::spawn(boot).with_context(|| format!("starting {} by {wrapper}", self.name))?;
         let mut booting = Booting(Some(child));
-        eventually(PATIENCE, &format!("{} is switched on", self.name), || async {
-            ensure!(mark.exists(), "its log ends so:\n{}", log::tail(&log));
-            Ok(Some(()))
+        let ended = eventually(PATIENCE, &format!("{} is switched on", self.name), || {
+            let ended = booting.0.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            let on = mark.exists();
+            async move { Ok(if on { Some(None) } else { ended.map(Some) }) }
         })
         .await?;
+        if let Some(status) = ended {
+            bail!("{} cannot be switched on ({status}): {}", self.name, log::tail(&log));
+        }
         if let Some(mut child) = booting.0.take() {
             // Somebody has to bury it when the machine is switched off while we go on.
             thread::spawn(move || child.wait());
@@ -228,11 +233,8 @@ impl Machine {
     }
 
     /// The first process, if it lives.
-    fn init(&self) -> Option<Init> {
-        let recorded = Init::parse(&fs::read_to_string(self.folder.join("init")).ok()?)?;
-        let now = Init::parse(&fs::read_to_string(format!("/proc/{}/stat", recorded.pid)).ok()?)?;
-        // The same number may be another process by now.
-        (now == recorded).then_some(recorded)
+    fn init(&self) -> Option<Life> {
+        Life::recorded(&self.folder.join("init"))
     }
 }
 
@@ -256,22 +258,6 @@ pub(super) fn search_path() -> String {
     )
 }
 
-/// A process, and not another that got its number later.
-#[derive(Debug, PartialEq)]
-struct Init {
-    pid: i32,
-    started: u64,
-}
-
-impl Init {
-    /// From `/proc/PID/stat`. The name is in parentheses and may hold anything.
-    fn parse(stat: &str) -> Option<Self> {
-        let pid = stat.split(' ').next()?.parse().ok()?;
-        let started = stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()?;
-        Some(Self { pid, started })
-    }
-}
-
 /// A word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -282,15 +268,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_its_number_and_its_start() {
-        let pid = i32::try_from(std::process::id()).unwrap();
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        let init = Init::parse(&stat).unwrap();
-        assert_eq!(init.pid, pid);
-        assert!(init.started > 0);
-    }
-
-    #[test]
     fn a_machine_whose_first_process_is_another_by_now_is_off() {
         let folder = tempfile::tempdir().unwrap();
         let machine = Machine::new("worker-1", folder.path().to_owned(), folder.path());
@@ -298,7 +275,7 @@ mod tests {
         let ours = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         fs::write(folder.path().join("init"), &ours).unwrap();
         assert!(machine.pid().is_ok());
-        let started = Init::parse(&ours).unwrap().started;
+        let started = Life::parse(&ours).unwrap().started;
         let earlier = ours.replace(&started.to_string(), &(started - 1).to_string());
         fs::write(folder.path().join("init"), earlier).unwrap();
         assert!(machine.pid().unwrap_err().to_string().contains("worker-1 is switched off"));

@@ -3,21 +3,53 @@
 //! The host keeps a single link, which vanishes with the control plane, and routes over it to pods and Services. No
 //! setting of the host is touched: whoever forwards packets is a worker, in a namespace of its own.
 
-use std::{fs, net::Ipv4Addr};
+use std::{fs, net::Ipv4Addr, path::PathBuf, process::Command as StdCommand, time::Duration};
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
 use super::{
     command::{command, feed, run},
-    layout::{CONTROL_PLANE_ADDRESS, HOST, HOST_LINK, MACHINES, PODS, SERVICES, WORKERS, address, pods},
+    layout::{
+        CONTROL_PLANE, CONTROL_PLANE_ADDRESS, HOST, HOST_LINK, MACHINES, PODS, SERVICES, WORKERS, address,
+        pods,
+    },
     machine::{Machine, search_path},
+    wait::wait_until,
 };
 
-/// What the host's link says of its cluster: the state folder. Nothing if no cluster is up.
-pub(super) fn cluster_up() -> Option<String> {
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Connections that lost their other end, and their process, would keep a network alive for minutes.
+const FORGET_ORPHANS: &str = "echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries";
+
+/// The state folder of the cluster that is up on this machine, if one is.
+pub(super) fn cluster_up() -> Option<PathBuf> {
+    let state = linked()?;
+    // The kernel may keep the link for a while after all machines have died.
+    let folder = state.join("machines").join(CONTROL_PLANE);
+    Machine::new(CONTROL_PLANE, folder, &state).pid().is_ok().then_some(state)
+}
+
+/// Whose state folder the host's link names, if there is one.
+fn linked() -> Option<PathBuf> {
     let alias = fs::read_to_string(format!("/sys/class/net/{HOST_LINK}/ifalias")).ok()?;
-    Some(alias.trim_end().to_owned())
+    Some(alias.trim_end().into())
+}
+
+/// Removes the host's link, which goes by itself sooner or later.
+pub(super) fn disconnect_host() -> anyhow::Result<()> {
+    wait_until(PATIENCE, &format!("{HOST_LINK} is gone"), || {
+        if linked().is_none() {
+            return Ok(());
+        }
+        let output = StdCommand::new("ip")
+            .args(["link", "delete", HOST_LINK])
+            .env("PATH", search_path())
+            .output()
+            .map_err(|error| error.to_string())?;
+        let gone = output.status.success() || linked().is_none();
+        if gone { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    })
 }
 
 /// Fails if the host has other plans for the addresses of the cluster.
@@ -45,30 +77,30 @@ pub(super) async fn addresses_are_free() -> anyhow::Result<()> {
 /// Puts the switch into the control plane and plugs the host in.
 pub(super) async fn connect_control_plane(machine: &Machine, state: &str) -> anyhow::Result<()> {
     let pid = machine.pid()?;
-    let mut script = format!(
+    // Any worker knows the way to a Service.
+    let script = format!(
         "ip link add {HOST_LINK} type veth peer name host netns {pid}
          ip link set {HOST_LINK} alias {state:?}
          ip address add {HOST}/24 dev {HOST_LINK}
-         ip link set {HOST_LINK} up\n"
+         ip link set {HOST_LINK} up
+         ip route add {SERVICES} via {}
+         {}",
+        address(1),
+        routes_to_pods(None)
     );
-    for worker in 1..=WORKERS {
-        script += &format!("ip route add {} via {}\n", pods(worker), address(worker));
-    }
-    // Any worker knows the way to a Service.
-    script += &format!("ip route add {SERVICES} via {}\n", address(1));
     feed(command("sh").arg("-e").env("PATH", search_path()), &script).await.context("connecting the host")?;
 
-    let mut script = format!(
+    let script = format!(
         "ip link set lo up
          ip link add switch type bridge
          ip address add {CONTROL_PLANE_ADDRESS}/24 dev switch
          ip link set switch up
          ip link set host master switch up
-         ip route add default via {HOST}\n"
+         ip route add default via {HOST}
+         {FORGET_ORPHANS}
+         {}",
+        routes_to_pods(None)
     );
-    for worker in 1..=WORKERS {
-        script += &format!("ip route add {} via {}\n", pods(worker), address(worker));
-    }
     feed(machine.network_command("sh")?.arg("-e"), &script).await.context("making the switch")?;
     Ok(())
 }
@@ -90,21 +122,30 @@ pub(super) async fn connect_worker(
     feed(control_plane.network_command("sh")?.arg("-e"), &script)
         .await
         .with_context(|| format!("connecting {name}"))?;
-    let mut script = format!(
+    let script = format!(
         "ip link set lo up
          ip address add {}/24 dev eth0
          ip link set eth0 up
          ip route add default via {HOST}
-         echo 1 >/proc/sys/net/ipv4/ip_forward\n",
-        address(worker)
+         echo 1 >/proc/sys/net/ipv4/ip_forward
+         {FORGET_ORPHANS}
+         {}",
+        address(worker),
+        routes_to_pods(Some(worker))
     );
-    for other in (1..=WORKERS).filter(|other| *other != worker) {
-        script += &format!("ip route add {} via {}\n", pods(other), address(other));
-    }
     feed(machine.network_command("sh")?.arg("-e"), &script)
         .await
         .with_context(|| format!("addressing {name}"))?;
     Ok(())
+}
+
+/// The ways to the pods of all workers but this one.
+fn routes_to_pods(but: Option<u8>) -> String {
+    let others = (1..=WORKERS).filter(|worker| but != Some(*worker));
+    others
+        .map(|worker| format!("ip route add {} via {}", pods(worker), address(worker)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Whether two blocks of addresses have one in common. `default` is no block.

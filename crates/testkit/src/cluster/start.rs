@@ -14,6 +14,7 @@ use super::{
     console::Console,
     control, layout,
     layout::{CONTROL_PLANE, Layout, WORKERS},
+    life::Life,
     machine::{Bond, Machine},
     network, say,
     worker::Worker,
@@ -53,6 +54,9 @@ pub(super) async fn start(bond: Bond) -> anyhow::Result<Cluster> {
     network::addresses_are_free().await?;
 
     layout.create()?;
+    if bond == Bond::Owned {
+        Life::record_ours(&layout.owner())?;
+    }
     symlink(control_plane.kubectl(), layout.tools().join("kubectl"))?;
     symlink(assets::helm()?, layout.tools().join("helm"))?;
     let console = Console::new(layout.kubeconfig())?;
@@ -76,7 +80,10 @@ pub(super) async fn start(bond: Bond) -> anyhow::Result<Cluster> {
 
 /// Fails if this machine cannot have a cluster, and says what to do.
 fn possible(folders: &[&std::path::Path]) -> anyhow::Result<()> {
-    ensure!(nix::unistd::geteuid().is_root(), "a cluster of this machine's own needs root: try with sudo");
+    ensure!(
+        nix::unistd::geteuid().is_root(),
+        "a cluster without Docker needs root: sudo env HOME=\"$HOME\" PATH=\"$PATH\" make up"
+    );
     let path = super::machine::search_path();
     let missing: Vec<&str> = PROGRAMS
         .iter()
@@ -95,10 +102,10 @@ fn possible(folders: &[&std::path::Path]) -> anyhow::Result<()> {
 
 fn refuse_a_second(layout: &Layout) -> anyhow::Result<()> {
     let Some(state) = network::cluster_up() else { return Ok(()) };
-    if std::path::Path::new(&state) == layout.folder() {
+    if state == layout.folder() {
         bail!("a cluster is up already (KUBECONFIG={}): `make down` ends it", layout.kubeconfig().display());
     }
-    bail!("another cluster is up on this machine; its state is in {state}");
+    bail!("another cluster is up on this machine; its state is in {}", state.display());
 }
 
 async fn bring_up(
@@ -165,10 +172,13 @@ async fn add_ons(console: &Console) -> anyhow::Result<()> {
         console.rolled_out("kube-system", "deployment/coredns", PATIENCE),
         console.rolled_out("kube-system", "deployment/metrics-server", PATIENCE),
     )?;
+    let client = console.client().await?;
     eventually(PATIENCE, "metrics of every node are there", || async {
-        let top = console.kubectl(["top", "nodes", "--no-headers"]).await?;
-        Ok((top.lines().filter(|line| !line.contains("unknown")).count() == usize::from(WORKERS))
-            .then_some(()))
+        let request = http::Request::get("/apis/metrics.k8s.io/v1beta1/nodes").body(Vec::new())?;
+        let metrics: serde_json::Value = client.request(request).await?;
+        let nodes = metrics["items"].as_array().map_or(0, Vec::len);
+        ensure!(nodes == usize::from(WORKERS), "{nodes} nodes have metrics");
+        Ok(Some(()))
     })
     .await
 }
