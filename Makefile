@@ -43,7 +43,7 @@ chaos: prerequisites controlplane ## Break everything around the keeper, and jud
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES)
 
-bench: prerequisites controlplane ## Measure it under load, beside the API server alone (BENCH_ARGS="storm --nodes 1000")
+bench: prerequisites controlplane s3 ## Measure it under load, beside the API server alone (BENCH_ARGS="storm --nodes 1000")
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 

@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) pages: Pages,
     pub(crate) teller: Teller,
     pub(crate) opening: Opening,
+    /// Where one listing is all there is: marked once it is known what its page should be, held back or not.
+    pub(crate) ready: Option<ReadyHandle>,
     /// How often everything is looked at again.
     pub(crate) resync: Duration,
     /// How long what a person has to change is left alone.
@@ -89,7 +91,16 @@ pub async fn run(
         listings: BTreeMap::new(),
         following: Following::start(&cluster, target.clone()),
         target,
-        shared: Arc::new(Shared { cluster, metrics, pages, teller, opening, resync, retry_slowly }),
+        shared: Arc::new(Shared {
+            cluster,
+            metrics,
+            pages,
+            teller,
+            opening,
+            ready: None,
+            resync,
+            retry_slowly,
+        }),
         membership,
         ready,
         tasks: JoinSet::new(),

@@ -187,11 +187,13 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
     let measured = Arc::new(lister::Metrics::register(section));
     let single = Single::new(cluster, &namespace, what, places, template);
     let (signals, stop, pages) = (shutdown::signals()?, CancellationToken::new(), Pages::default());
+    let readiness = Readiness::default();
+    let ready = readiness.handle("page");
     let _admin = match admin {
         Some(address) if !once && !dry_run && verify.is_none() => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes, metrics and the page");
-            let routes = admin::routes(Readiness::default(), Arc::new(registry));
+            let routes = admin::routes(readiness, Arc::new(registry));
             let routes = routes.merge(lister::routes(pages.clone()));
             Some(AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new()))))
         }
@@ -210,7 +212,7 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
         if once {
             return Ok(single.once().await?);
         }
-        Ok(single.follow(measured, pages, ending).await?)
+        Ok(single.follow(measured, pages, ready, ending).await?)
     };
     match shutdown::until_ended(work, stop, signals).await {
         Ended::Finished(result) => result.map(Ended::Finished),

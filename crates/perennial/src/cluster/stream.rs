@@ -180,6 +180,9 @@ impl<T: Followed> Stream<T> {
                 info!(what, why, "the API server does not stream lists: listing in pages");
                 self.streamed = false;
             }
+            ApiError::NotFound | ApiError::Server(404, _) if self.failures == 3 => {
+                warn!(what, %error, "are they defined in this cluster (deploy/crds)? Still trying");
+            }
             ApiError::Forbidden(_) => self.cluster.metrics().forbidden.tell(error),
             _ if self.failures == 3 => warn!(what, %error, "cannot watch, still trying"),
             _ => debug!(what, %error, "the watch broke"),

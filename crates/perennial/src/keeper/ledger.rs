@@ -26,7 +26,7 @@ pub(crate) use entry::{Entry, Urgency, role};
 /// A node's name, shared by the ledger, its queues and the work under way.
 pub(crate) type Name = Arc<str>;
 
-const URGENCIES: usize = 4;
+const URGENCIES: usize = 6;
 /// How often in a row a line may be overtaken before it waits.
 const OVERTAKEN: u32 = 3;
 

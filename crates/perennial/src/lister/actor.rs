@@ -260,7 +260,8 @@ impl Actor {
     /// A page was made, or could not be.
     fn made(&mut self, change: u64, made: Made) {
         let Some(order) = self.order.clone() else { return };
-        let Made { page, service } = made;
+        let Made { page, service, took } = made;
+        self.shared.metrics.render_seconds.observe(took.as_secs_f64());
         let sight = Sight {
             synced: true,
             page: page.as_deref().ok(),
@@ -295,6 +296,9 @@ impl Actor {
             warn!(listing = %self.id, reason, message, "the last good page stays");
         }
         self.stage = stage;
+        if let (Some(ready), false) = (&self.shared.ready, matches!(self.stage, Stage::Starting)) {
+            ready.mark();
+        }
     }
 
     /// This is the page from now on.

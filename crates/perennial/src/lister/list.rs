@@ -22,6 +22,7 @@ use super::render::{Made, Material, make};
 use super::seen::{ListingObject, Seen};
 use super::sources::{Sources, Text};
 use super::{Shared, named};
+use crate::admin::ReadyHandle;
 use crate::ask;
 use crate::cluster::{Cluster, Event, Following, teller};
 use crate::config::What;
@@ -173,7 +174,7 @@ impl Single {
 
     /// The page as it is now, if it may be published.
     async fn decided(&self) -> Result<(Arc<Order>, Arc<Page>), Error> {
-        let (order, Made { page, service }) = self.make().await?;
+        let (order, Made { page, service, took: _ }) = self.make().await?;
         let sight = Sight {
             synced: true,
             page: page.as_deref().ok(),
@@ -239,6 +240,7 @@ impl Single {
         self,
         metrics: Arc<Metrics>,
         pages: Pages,
+        ready: ReadyHandle,
         stop: CancellationToken,
     ) -> Result<(), Error> {
         let order = self.order().await?;
@@ -247,9 +249,16 @@ impl Single {
         let (_, roster) = watch::channel(Arc::new(Roster::alone(Duration::ZERO)));
         let (teller, _nobody) = teller(self.cluster.clone(), true);
         let opening = Opening::new(self.cluster.clone());
-        let cluster = self.cluster.clone();
-        let shared =
-            Shared { cluster, metrics, pages, teller, opening, resync: RESYNC, retry_slowly: RETRY_SLOWLY };
+        let shared = Shared {
+            cluster: self.cluster.clone(),
+            metrics,
+            pages,
+            teller,
+            opening,
+            ready: Some(ready),
+            resync: RESYNC,
+            retry_slowly: RETRY_SLOWLY,
+        };
         let actor = Actor::new(self.id.clone(), Arc::new(shared), seen, roster, found);
         let _changes = AbortOnDropHandle::new(tokio::spawn(self.changes(to)));
         actor.run(stop).await;

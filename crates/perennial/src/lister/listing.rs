@@ -10,6 +10,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::destination::CannedAcl;
+
 /// What is published of a Service's endpoints: where to, how, and when not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -159,7 +161,7 @@ pub struct S3Spec {
     pub path_style: bool,
     /// The canned ACL that objects get, such as `public-read`. Without one none is sent: many servers refuse them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acl: Option<Acl>,
+    pub acl: Option<CannedAcl>,
     /// How long others may keep it; the current page is asked for anew each time unless this says otherwise.
     #[serde(default = "no_cache")]
     #[schemars(length(max = 255))]
@@ -176,39 +178,6 @@ pub struct S3Spec {
     /// Former pages, each under a key of its own. Without it only the current page is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<HistorySpec>,
-}
-
-/// What everybody who may read a bucket gets, in the words of S3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Acl {
-    /// The owner alone.
-    Private,
-    /// Everyone may read it.
-    PublicRead,
-    /// Everyone may read and write it.
-    PublicReadWrite,
-    /// Every account of the server may read it.
-    AuthenticatedRead,
-    /// The bucket's owner may read it.
-    BucketOwnerRead,
-    /// The bucket's owner may do everything with it.
-    BucketOwnerFullControl,
-}
-
-impl Acl {
-    /// As S3 spells it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::PublicRead => "public-read",
-            Self::PublicReadWrite => "public-read-write",
-            Self::AuthenticatedRead => "authenticated-read",
-            Self::BucketOwnerRead => "bucket-owner-read",
-            Self::BucketOwnerFullControl => "bucket-owner-full-control",
-        }
-    }
 }
 
 /// Where credentials are.

@@ -246,8 +246,6 @@ fn bucket(spec: S3Spec, path: &str) -> Result<Bucket, OrderError> {
         history,
     } = spec;
     let history = history.map(|history| former(&history, path)).transpose()?;
-    let acl = acl.map(|acl| acl.as_str().parse::<CannedAcl>()).transpose();
-    let acl = acl.map_err(|error| refuse(format!("{path}.s3.acl"), error.to_string()))?;
     Ok(Bucket {
         endpoint: Some(endpoint),
         bucket,

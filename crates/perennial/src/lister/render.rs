@@ -1,6 +1,7 @@
 //! Makes a page, beside everything else: a large or a hostile one must not hold up what others wait for.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kube::api::GetParams;
 use kube::core::request::Request as Resource;
@@ -25,18 +26,21 @@ pub(crate) struct Made {
     pub(crate) page: Result<Arc<Page>, TemplateError>,
     /// The Service exists, as far as anybody can tell.
     pub(crate) service: bool,
+    /// How long it took.
+    pub(crate) took: Duration,
 }
 
 /// Makes a page.
 pub(crate) async fn make(cluster: Cluster, material: Material) -> Made {
     // Slices are proof enough; without any it may be that nothing is ready, or that there is no such Service.
     let service = !material.slices.is_empty() || exists(&cluster, &material).await;
+    let started = Instant::now();
     let page = tokio::task::spawn_blocking(move || render(&material)).await;
     let page = page.unwrap_or_else(|panic| {
         tracing::error!(error = %panic, "making a page failed");
         Err(TemplateError::Engine)
     });
-    Made { page: page.map(Arc::new), service }
+    Made { page: page.map(Arc::new), service, took: started.elapsed() }
 }
 
 fn render(material: &Material) -> Result<Page, TemplateError> {

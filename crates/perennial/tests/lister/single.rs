@@ -3,15 +3,23 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use http::StatusCode;
+use perennial_testkit::proxy::{Fault, Matcher, Proxy};
 use perennial_testkit::{Port, S3Server, eventually};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use crate::world::{LINES, SOON, World, lines};
 
 fn list(world: &World, flags: &[&str]) -> Command {
+    list_through(world, world.kubeconfig(), flags)
+}
+
+fn list_through(world: &World, kubeconfig: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
-    command.arg("list").arg("--kubeconfig").arg(world.kubeconfig()).args(flags);
+    command.arg("list").arg("--kubeconfig").arg(kubeconfig).args(flags);
     command.args(["--namespace", &world.namespace]).env_clear();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
@@ -186,4 +194,40 @@ async fn a_page_that_is_served_is_compared_with_the_one_that_should_be() {
     let (status, _, told) = run(list(&world, &["--service", "web", "--verify", "https://web"])).await;
     assert_eq!(status, 2);
     assert!(told.contains("--verify") && told.contains("http://"), "{told}");
+}
+
+/// The status line of an answer; none as long as nobody listens.
+async fn answer(port: &Port, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(port.address()).await.ok()?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+async fn answers(port: &Port, path: &str, status: StatusCode) {
+    eventually(SOON, &format!("{path} answers {status}"), || async {
+        let line = answer(port, path).await.unwrap_or_default();
+        if line.contains(status.as_str()) { Ok(Some(())) } else { Err(anyhow::anyhow!("{line:?}")) }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn one_that_follows_is_ready_once_it_knows_its_page_also_where_a_guard_holds_it() {
+    let world = World::without_lister().await;
+    world.service("web").await;
+    let folder = tempfile::tempdir().unwrap();
+    let (page, port) = (folder.path().join("index.html"), Port::claim().unwrap());
+    let proxy = Proxy::start(world.kubeconfig()).await.unwrap();
+    let refused = proxy.inject(Matcher::on("endpointslices"), Fault::Refuse(503));
+    let flags = ["--service", "web", "--file", page.to_str().unwrap(), "--admin-address", &port.address()];
+    let child = list_through(&world, proxy.kubeconfig(), &flags).spawn().unwrap();
+    answers(&port, "/livez", StatusCode::OK).await;
+    answers(&port, "/readyz", StatusCode::SERVICE_UNAVAILABLE).await;
+    refused.lift();
+    answers(&port, "/readyz", StatusCode::OK).await;
+    assert!(!page.exists(), "an empty page is held");
+    end(child).await;
 }

@@ -20,18 +20,28 @@ async fn through_a_proxy() -> (World, Proxy) {
 #[tokio::test]
 async fn nothing_is_published_before_the_first_list_is_complete() {
     let (world, proxy) = through_a_proxy().await;
-    let hang = proxy.inject(Matcher::on("endpointslices"), Fault::Hang);
+    let of_web = || Matcher::on("endpointslices").query("name%3Dweb");
+    let hang = proxy.inject(of_web(), Fault::Hang);
+    world.service("web").await;
     world.endpoints("web", &["10.0.0.1"]).await;
-    world.listing("web", into_config_map("web")).await;
+    let mut unguarded = into_config_map("web");
+    unguarded["guards"] = json!({ "minEndpoints": 0 });
+    world.listing("web", unguarded).await;
     world.is("web", "Unknown", "Starting").await;
     eventually(SOON, "its slices are asked for", || async { Ok((hang.met() > 0).then_some(())) })
         .await
         .unwrap();
+    // One that comes after it goes all the way meanwhile.
+    world.endpoints("api", &["10.0.0.9"]).await;
+    let mut after = into_config_map("api");
+    after["destinations"][0]["configMap"]["name"] = json!("other");
+    world.listing("api", after).await;
+    world.is("api", "True", "Published").await;
     let path = format!("/listings/{}/web", world.namespace);
     assert_eq!(world.listers["a"].get(&path).await.0, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(world.published("out", "index.html").await, None);
     hang.lift();
-    proxy.cut(&Matcher::on("endpointslices"));
+    proxy.cut(&of_web());
     world.says("out", &lines(&["10.0.0.1"])).await;
 }
 

@@ -10,12 +10,18 @@ use super::View;
 use crate::members::Role;
 
 /// How urgent a pending line is. Restores and last states go before ordinary saves.
+///
+/// Proofs are long. What one has found is written before the next begins, so that no other replica looks for it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// A node is back and waits for its own.
     Restore,
     /// A node's last state is in nobody's record yet.
     End,
+    /// The same as the first, but for a proof.
+    ProveRestore,
+    /// The same as the second, but for a proof.
+    ProveEnd,
     /// A change on a living node.
     Save,
     /// Whatever can wait: collection.
@@ -124,7 +130,7 @@ pub(crate) fn role(plan: &Plan, line: &Line, restores: bool) -> Role {
         | Plan::ReadNode
         | Plan::Prove { .. }
         | Plan::ReadEnd { .. } => {
-            let restore = restores && urgency(plan, line) == Urgency::Restore;
+            let restore = restores && matches!(urgency(plan, line), Urgency::Restore | Urgency::ProveRestore);
             if restore { Role::Restore } else { Role::Capture }
         }
     }
@@ -137,6 +143,8 @@ pub(crate) fn urgency(plan: &Plan, line: &Line) -> Urgency {
         (Plan::Erase(_), _) => Urgency::Later,
         (Plan::Save(write), _) if write.braked => Urgency::Later,
         (Plan::Save(_), _) => Urgency::Save,
+        (Plan::Prove { .. }, Some(_)) => Urgency::ProveRestore,
+        (Plan::Prove { .. }, None) => Urgency::ProveEnd,
         (_, Some(live)) => match named {
             Some((uid, State::Open)) if uid == live.uid => Urgency::Save,
             None => Urgency::Save,

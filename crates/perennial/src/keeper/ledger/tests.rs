@@ -111,6 +111,28 @@ fn a_heartbeat_changes_nothing_but_the_version() {
 }
 
 #[test]
+fn what_a_proof_found_is_written_before_the_next_proof_begins() {
+    let mut fleet = Fixture::synced();
+    for (place, node) in ["one", "two"].into_iter().enumerate() {
+        fleet.apply(node, place as u128 + 1, 10, Some("blue"));
+        let (name, plan) = fleet.next().unwrap();
+        fleet.write(&name, &plan, 20);
+    }
+    // Both are other incarnations now, and nobody saw the ends of the first.
+    for (place, node) in ["one", "two"].into_iter().enumerate() {
+        fleet.apply(node, place as u128 + 11, 30, None);
+    }
+    let (name, plan) = fleet.next().unwrap();
+    assert!(matches!((&*name, plan), ("one", Plan::Prove { .. })));
+    fleet.ledger.done(&name);
+    fleet.delete("one", 1, 25, Some("red"));
+    let (name, plan) = fleet.next().unwrap();
+    assert!(matches!((&*name, &plan), ("one", Plan::ReadRecord)), "{name}: {plan:?}");
+    let (name, plan) = fleet.next().unwrap();
+    assert!(matches!((&*name, plan), ("two", Plan::Prove { .. })), "{name}");
+}
+
+#[test]
 fn restores_go_before_ends_and_ends_before_saves() {
     let mut fleet = Fixture::synced();
     // Three recorded nodes.

@@ -1,8 +1,9 @@
-//! `make bench`: what the keeper takes under load, beside what the API server takes for the same alone.
+//! `make bench`: what keeper and lister take under load, beside what the servers take for the same alone.
 //!
 //! Machines are shared and noisy: every number stands beside one that was measured in the same run.
 
 mod cluster;
+mod listing;
 mod proofs;
 mod report;
 mod storm;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-/// Measures the keeper against a real etcd and kube-apiserver
+/// Measures keeper and lister against a real etcd, kube-apiserver and S3 server
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Args {
@@ -32,6 +33,8 @@ enum What {
     Storm,
     /// Ends proved from history after all replicas were away
     Proofs,
+    /// From a change of endpoints to the page in a bucket
+    Listing,
 }
 
 #[tokio::main]
@@ -43,6 +46,7 @@ async fn main() -> ExitCode {
         let measured = match what {
             What::Storm => storm::run(nodes, replicas).await,
             What::Proofs => proofs::run(nodes, replicas).await,
+            What::Listing => listing::run(replicas).await,
         };
         if let Err(error) = measured {
             eprintln!("bench: {error:#}");

@@ -19,7 +19,7 @@ pub(crate) async fn run(nodes: usize, replicas: usize) -> anyhow::Result<()> {
     for keeper in &cluster.keepers {
         keeper.kill9().await?;
     }
-    let nodes_api = &cluster.nodes;
+    let (nodes_api, recorded) = (&cluster.nodes, version(&cluster).await?);
     let last = |name: String| async move {
         let patch = json!({ "metadata": { "labels": { "last": "word" } } });
         let params = PatchParams::default();
@@ -28,6 +28,7 @@ pub(crate) async fn run(nodes: usize, replicas: usize) -> anyhow::Result<()> {
     stream::iter((0..nodes).map(node_name)).map(last).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
     cluster.fleet().delete(0..nodes).await?;
     cluster.fleet().register(0..nodes / 2).await?;
+    let span = version(&cluster).await? - recorded;
     let unit = exact_reads(&cluster, nodes).await?;
 
     let started = Instant::now();
@@ -54,18 +55,25 @@ pub(crate) async fn run(nodes: usize, replicas: usize) -> anyhow::Result<()> {
     println!("bench:   replicas ready after {ready:.1?}; proved {proved}, lost {lost}");
     println!("bench:   {} that are back restored after {restored:.1?}", nodes / 2);
     println!("bench:   all {nodes} ends known after {closed:.1?}");
-    let alone = unit * u32::try_from(nodes)?;
+    // Each is a bisection of the versions since the record was written, and a read of the whole object.
+    let reads = u32::try_from(nodes)? * (span.max(1).ilog2() + 2);
     println!(
-        "bench:   one read of history each, {IN_FLIGHT} at once, would take {alone:.1?} alone: {:.1} x",
-        ratio(closed, alone)
+        "bench:   those {reads} reads of history, {IN_FLIGHT} at once, would take {:.1?} alone: {:.1} x",
+        unit * reads,
+        ratio(closed, unit * reads)
     );
     Ok(())
 }
 
+/// The version that everything is at.
+async fn version(cluster: &Cluster) -> anyhow::Result<u64> {
+    let now = cluster.nodes.list_metadata(&ListParams::default().limit(1)).await?;
+    Ok(now.metadata.resource_version.unwrap_or_default().parse()?)
+}
+
 /// How long one read of history takes, many at once.
 async fn exact_reads(cluster: &Cluster, nodes: usize) -> anyhow::Result<std::time::Duration> {
-    let now = cluster.nodes.list_metadata(&ListParams::default().limit(1)).await?;
-    let version = now.metadata.resource_version.unwrap_or_default();
+    let version = version(cluster).await?.to_string();
     let reads = nodes.min(2000);
     let read = |name: String| {
         let params = ListParams {

@@ -25,7 +25,7 @@ impl Times {
 impl std::fmt::Display for Times {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (p50, p99, most) = (self.percentile(50), self.percentile(99), self.percentile(100));
-        write!(f, "{:>4} restores: p50 {p50:>8.1?}  p99 {p99:>8.1?}  most {most:>8.1?}", self.count())
+        write!(f, "{:>4} times: p50 {p50:>8.1?}  p99 {p99:>8.1?}  most {most:>8.1?}", self.count())
     }
 }
 

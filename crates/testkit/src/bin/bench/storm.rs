@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use kube::api::ListParams;
+use perennial_testkit::eventually;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, LONG};
 use crate::report::{Times, ratio};
 
 /// Nodes beside the storm, that return one after the other.
@@ -38,7 +40,12 @@ pub(crate) async fn run(nodes: usize, replicas: usize) -> anyhow::Result<()> {
     let returned = async {
         fleet.register(0..nodes).await?;
         let back = Instant::now();
-        cluster.records_become(0, closed).await?;
+        eventually(LONG, "all are whole", || async {
+            let bare = cluster.nodes.list_metadata(&ListParams::default().labels("!team")).await?.items.len();
+            // The bystander that is under way may be.
+            if bare <= 1 { Ok(Some(())) } else { Err(anyhow::anyhow!("{bare} are bare")) }
+        })
+        .await?;
         Ok(back.elapsed())
     };
     let (took, during) = beside(&cluster, nodes, returned).await?;

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::credentials::Credentials;
 
@@ -66,7 +68,8 @@ impl S3Settings {
 }
 
 /// Who may read an object, as S3 has it ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum CannedAcl {
     /// The owner.
     Private,
