@@ -12,6 +12,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
+# The worker to restart; the first if none is named
+WORKER ?=
 # Choices of chaos
 SEED ?= 1
 MINUTES ?= 5
@@ -19,7 +21,7 @@ REPLICAS ?= 3
 NODES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chaos bench test model guards lint fmt deny controlplane s3 moto prerequisites clean
+.PHONY: help demo up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +29,15 @@ help: ## List the targets
 demo: prerequisites controlplane s3 ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
 	cargo build --locked --bins
 	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
+
+up: prerequisites ## Bring up a real cluster and leave it running: by kind, or without Docker from Go modules (CLUSTER=kind|modules)
+	@dev/local up
+
+restart-worker: ## Restart the kubelet of a worker of that cluster, which then registers again (WORKER=worker-1)
+	@dev/local restart-worker $(WORKER)
+
+down: ## Take that cluster down, with all that it left
+	@dev/local down
 
 chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30)
 	cargo build --locked --bins
@@ -36,7 +47,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 moto ## Check everything: lint, then every test against a real API server and a real S3 server
+test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
 	cargo test --workspace --locked
 
 model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
@@ -68,6 +79,25 @@ controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
 	@dev/s3/build
 
+helm: prerequisites ## Build Helm, once for all checkouts (some minutes)
+	@dev/helm/build
+
+image: prerequisites ## Build the container image without Docker, as an OCI archive, and what is in it (IMAGE=name:tag)
+	@dev/prerequisites image
+	@dev/image/build
+	@dev/image/sbom
+
+sbom: prerequisites ## List every crate that is linked into the binary, in CycloneDX
+	@dev/image/sbom
+
+deb: prerequisites ## Build the .deb for hosts: binary, systemd unit, completions, kubectl plugin
+	@dev/host/build
+
+cluster: controlplane helm ## Build what a real cluster needs: kubelet, containerd, images and so on, once for all checkouts
+	@dev/prerequisites cluster
+	@dev/cluster/build
+	@dev/cluster/images
+
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
@@ -75,5 +105,5 @@ moto: # Installs moto, an S3 server that honours ACLs, for the one test that nee
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites
 
-clean: ## Remove what cargo built; control plane and S3 servers stay in the cache
+clean: ## Remove what cargo built; what was built from Go modules stays in the cache
 	cargo clean

@@ -1,10 +1,11 @@
 # Builds programs from their Go modules, once for all checkouts. Sourced by the `build` scripts beside the modules.
 #
-# The caller stands in the folder with go.mod and go.sum, which pin everything, and sets:
+# The caller stands in the folder with go.mod and go.sum, which pin everything (folders below may hold modules of their
+# own), and sets:
 #   NAME      what is built, as people call it: messages, the folder in the cache and the make target bear it
 #   OVERRIDE  the environment variable that may name a folder to use instead, in which nothing is built
 #   NEEDED_BY what needs the Go version, for the message when it is too old
-#   TOOLS     what to build: each the binary's name, then its package
+#   TOOLS     what to build: each the binary's name, then its package, then the folder of the module if it is below
 #   FLAGS     for `go build`
 # Then it calls `build_tools "$@"`.
 #
@@ -70,14 +71,25 @@ with_progress() {
   say "$what: done in $((SECONDS - started))s"
 }
 
+# The modules here and in the folders below.
+modules() { find . -name go.mod -printf '%h\n' | LC_ALL=C sort; }
+
+download() {
+  local module
+  for module in $(modules); do go -C "$module" mod download || return; done
+}
+
+# All that decides what comes out, besides the tools and flags.
+sources() { find . \( -name go.mod -o -name go.sum -o -name '*.go' \) -print0 | LC_ALL=C sort -z | xargs -0 cat; }
+
 build_into() {
-  local out=$1 tool name number=0
-  with_progress "downloading sources" "$out/download.log" go mod download || die "the Go modules could not be downloaded"
+  local out=$1 tool name package module number=0
+  with_progress "downloading sources" "$out/download.log" download || die "the Go modules could not be downloaded"
   for tool in "${TOOLS[@]}"; do
-    name=${tool%% *}
+    read -r name package module <<<"$tool"
     number=$((number + 1))
     with_progress "building $name ($number of ${#TOOLS[@]})" "$out/$name.log" \
-      go build "${FLAGS[@]}" -o "$out/$name" "${tool#* }" || die "$name could not be built"
+      go -C "${module:-.}" build "${FLAGS[@]}" -o "$out/$name" "$package" || die "$name could not be built"
   done
   rm -f "$out"/*.log
 }
@@ -95,8 +107,8 @@ overridden() {
 # Finds what was built before, or builds it.
 cached() {
   local key cache temporary
-  GO_WANTED=$(awk '$1 == "go" { print $2 }' go.mod)
-  key=$({ cat go.mod go.sum; printf '%s\n' "${FLAGS[@]}" "${TOOLS[@]}"; uname -sm; } | sha256sum | cut -c1-16)
+  GO_WANTED=$(modules | sed 's|$|/go.mod|' | xargs awk '$1 == "go" { print $2 }' | sort -V | tail -n1)
+  key=$({ sources; printf '%s\n' "${FLAGS[@]}" "${TOOLS[@]}"; uname -sm; } | sha256sum | cut -c1-16)
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/perennial/$NAME
   dir=$cache/$key
   [[ ! -d $dir ]] || return 0

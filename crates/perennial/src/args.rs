@@ -9,12 +9,14 @@ use std::ffi::OsString;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+mod check;
 mod list;
 pub(crate) mod settings;
 
 #[cfg(test)]
 mod docs;
 
+pub use check::CheckArgs;
 pub use list::ListArgs;
 use settings::Setting;
 
@@ -70,6 +72,17 @@ pub enum Command {
     /// Publish the endpoints of one Service as a page, without any custom resource
     #[command(long_about = list::LONG_ABOUT, after_help = list::EXAMPLES)]
     List(Box<ListArgs>),
+
+    /// Check what `perennial run` would be given: settings, policy, cluster, permissions; change nothing
+    #[command(long_about = check::LONG_ABOUT, after_help = check::EXAMPLES)]
+    Check(Box<CheckArgs>),
+
+    /// Print what a shell needs to complete the words of this command
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
 }
 
 /// The flags of `perennial run`.
@@ -210,7 +223,7 @@ impl Args {
 
 /// The clap command, with each flag's variables in its help.
 pub(crate) fn command() -> clap::Command {
-    ["run", "list"].into_iter().fold(Args::command(), |command, name| {
+    ["run", "list", "check", "completions"].into_iter().fold(Args::command(), |command, name| {
         command.mut_subcommand(name, |subcommand| subcommand.mut_args(show_variables))
     })
 }
@@ -246,7 +259,8 @@ mod tests {
 
     #[test]
     fn every_flag_has_a_variable_and_every_setting_has_a_flag() {
-        for (name, settings) in [("run", settings::RUN), ("list", settings::LIST)] {
+        let check = [settings::RUN, settings::CHECK].concat();
+        for (name, settings) in [("run", settings::RUN), ("list", settings::LIST), ("check", &check)] {
             let command = subcommand(name);
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
             let flags: Vec<String> = flags.map(|long| format!("--{long}")).collect();
@@ -269,6 +283,18 @@ mod tests {
         let short = run_command().render_help().to_string();
         assert!(!short.contains("--close-after") && short.contains("--resync"), "{short}");
         assert!(run_command().render_long_help().to_string().contains("--close-after"));
+    }
+
+    #[test]
+    fn every_shell_gets_completions_with_all_commands() {
+        for shell in <clap_complete::Shell as clap::ValueEnum>::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut command(), "perennial", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for word in ["run", "list", "check", "takeover"] {
+                assert!(script.contains(word), "{shell}: no {word}");
+            }
+        }
     }
 
     #[test]

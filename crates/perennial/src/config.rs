@@ -14,10 +14,12 @@ use perennial_core::policy::Policy;
 use tokio::sync::watch;
 
 mod check;
+mod checking;
 mod list;
 mod policy_file;
 mod source;
 
+pub use checking::CheckConfig;
 pub use list::{ListConfig, What};
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;

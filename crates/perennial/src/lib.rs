@@ -13,6 +13,8 @@
 
 pub mod admin;
 pub mod args;
+mod ask;
+pub mod check;
 pub mod client;
 pub mod cluster;
 pub mod config;

@@ -9,11 +9,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::admin::{self, Readiness, ReadyHandle, Server};
-use crate::args::{Args, Command};
+use crate::args::{self, Args, Command};
+use crate::check;
 use crate::client;
 use crate::cluster::{self, Cluster};
 use crate::config::{
-    self, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics, Surroundings,
+    self, CheckConfig, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics,
+    Surroundings,
 };
 use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
@@ -61,6 +63,23 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
             let config = ListConfig::check(&args, &around)?;
             log::init(&config.log)?;
             runtime.block_on(list(config))
+        }
+        Command::Check(args) => {
+            let CheckConfig { config, ready } = CheckConfig::check(&args, &around)?;
+            // What is found is told on standard output; the log is for what goes wrong on the way there.
+            log::init(&config.log)?;
+            return runtime.block_on(async {
+                let client = client::connect(&config.connect).await?;
+                let findings = check::check(&client, &config, ready.as_ref()).await;
+                std::io::stdout().write_all(findings.lines().as_bytes())?;
+                Ok(if findings.all_is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            });
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut args::command(), "perennial", &mut script);
+            std::io::stdout().write_all(&script)?;
+            return Ok(ExitCode::SUCCESS);
         }
     };
     // A blocking call that hangs must not hold up an exit.
@@ -144,8 +163,19 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
 
 /// Publishes one listing: shown, once, or until a signal.
 async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
-    let ListConfig { connect, namespace, what, places, template, once, dry_run, admin, log: _, honoured } =
-        config;
+    let ListConfig {
+        connect,
+        namespace,
+        what,
+        places,
+        template,
+        once,
+        dry_run,
+        verify,
+        admin,
+        log: _,
+        honoured,
+    } = config;
     if !honoured.is_empty() {
         info!(variables = honoured.join(", "), "an older tool's variables are honoured");
     }
@@ -160,7 +190,7 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
     let readiness = Readiness::default();
     let ready = readiness.handle("page");
     let _admin = match admin {
-        Some(address) if !once && !dry_run => {
+        Some(address) if !once && !dry_run && verify.is_none() => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes, metrics and the page");
             let routes = admin::routes(readiness, Arc::new(registry));
@@ -175,6 +205,9 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
             let page = single.show().await?;
             std::io::stdout().write_all(page.as_bytes())?;
             return Ok(());
+        }
+        if let Some(at) = verify {
+            return Ok(single.verify(&at).await?);
         }
         if once {
             return Ok(single.once().await?);

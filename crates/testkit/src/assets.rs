@@ -1,6 +1,7 @@
-//! Where the binaries are that tests run: the control plane's, and the S3 servers'.
+//! Where the binaries are that tests run: the control plane's, the S3 servers', Helm, and the rest of a cluster.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -31,6 +32,47 @@ pub(crate) fn versitygw() -> anyhow::Result<PathBuf> {
 pub(crate) fn moto() -> anyhow::Result<PathBuf> {
     let otherwise = "no moto to run: run `make moto`";
     Ok(built("s3/moto", &["--print-dir"], otherwise)?.join("moto_server"))
+}
+
+/// `helm`, in the folder that `PERENNIAL_HELM_ASSETS` names or the cache that `make helm` fills.
+pub fn helm() -> anyhow::Result<PathBuf> {
+    Ok(built("helm/build", &["--print-dir", "--no-build"], "no Helm to run: run `make helm`")?.join("helm"))
+}
+
+/// What a whole cluster has besides its control plane: programs, and images.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterAssets {
+    binaries: PathBuf,
+    images: PathBuf,
+}
+
+impl ClusterAssets {
+    /// The caches that `make cluster` fills.
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let otherwise = "no cluster to run: run `make cluster`";
+        let arguments = ["--print-dir", "--no-build"];
+        Ok(Self {
+            binaries: built("cluster/build", &arguments, otherwise)?,
+            images: built("cluster/images", &arguments, otherwise)?,
+        })
+    }
+
+    /// The folder with the programs.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.binaries
+    }
+
+    /// One of the programs.
+    pub(crate) fn binary(&self, name: &str) -> PathBuf {
+        self.binaries.join(name)
+    }
+
+    /// The files with the images.
+    pub(crate) fn images(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let entries =
+            fs::read_dir(&self.images).with_context(|| format!("reading {}", self.images.display()))?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    }
 }
 
 /// A folder with `etcd`, `kube-apiserver` and `kubectl`.
@@ -73,5 +115,45 @@ impl Assets {
 
     pub(crate) fn kube_apiserver(&self) -> PathBuf {
         self.folder.join("kube-apiserver")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The versions that a go.mod asks for, or puts in the place of what is asked for.
+    fn versions(module: &str, replaced: bool) -> BTreeMap<String, String> {
+        let text = fs::read_to_string(format!("{DEV}/{module}/go.mod")).unwrap();
+        let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [name, "=>", other, version] if replaced && name == other => {
+                Some((name.to_owned(), version.to_owned()))
+            }
+            [name, version, ..] if !replaced && version.starts_with('v') => {
+                Some((name.to_owned(), version.to_owned()))
+            }
+            _ => None,
+        };
+        text.lines().filter_map(line).collect()
+    }
+
+    #[test]
+    fn helm_and_the_cluster_are_built_from_the_control_planes_modules() {
+        let mut wanted = versions("controlplane", false);
+        wanted.retain(|name, _| !name.starts_with("k8s.io/"));
+        for name in ["k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils"] {
+            wanted.insert(name.to_owned(), versions("controlplane", false)[name].clone());
+        }
+        wanted.extend(versions("controlplane", true));
+        for module in ["helm", "cluster"] {
+            // Otherwise nearly every package is compiled twice.
+            assert_eq!(versions(module, true), wanted, "the replace lines of dev/{module}/go.mod");
+        }
+        assert_eq!(
+            versions("cluster", false)["k8s.io/kubernetes"],
+            versions("controlplane", false)["k8s.io/kubernetes"]
+        );
     }
 }

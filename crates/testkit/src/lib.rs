@@ -12,11 +12,13 @@
 //! Linux only, since that is where the kernel makes this promise.
 
 mod assets;
+pub mod cluster;
 mod controlplane;
 mod endpoint;
 mod eventually;
 mod fleet;
 mod keeper_process;
+mod kubeconfig;
 mod log;
 pub mod oracle;
 mod pki;
@@ -29,7 +31,7 @@ mod send;
 mod server;
 mod workdir;
 
-pub use assets::Assets;
+pub use assets::{Assets, helm};
 pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
 pub use eventually::{eventually, eventually_eq};
 pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};

@@ -48,26 +48,29 @@ impl Authority {
         self.issuer.der().to_vec()
     }
 
+    /// Writes the authority's own key beside its certificate, for who signs in its name.
+    pub(crate) fn hand_out_key(&self) -> anyhow::Result<Credential> {
+        let credential = Credential { certificate: self.certificate(), key: self.folder.join("ca.key") };
+        write(&credential.key, &self.issuer.key().serialize_pem())?;
+        Ok(credential)
+    }
+
     /// For a server on the loopback address.
     pub(crate) fn server(&self, name: &str) -> anyhow::Result<Credential> {
-        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-        params.distinguished_name.push(DnType::CommonName, name);
         // etcd's HTTP gateway is a client of etcd with the server's certificate.
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(name, params)
+        self.host(name, None, &["127.0.0.1", "localhost"])
+    }
+
+    /// For one who is a server under these names and addresses, and a client too.
+    pub(crate) fn host(&self, user: &str, group: Option<&str>, names: &[&str]) -> anyhow::Result<Credential> {
+        let params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())?;
+        let usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(user, group, usages, params)
     }
 
     /// For a client: Kubernetes takes the common name for the user and the organization for the group.
     pub(crate) fn client(&self, user: &str, group: Option<&str>) -> anyhow::Result<Credential> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.remove(DnType::CommonName);
-        params.distinguished_name.push(DnType::CommonName, user);
-        if let Some(group) = group {
-            params.distinguished_name.push(DnType::OrganizationName, group);
-        }
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(user, params)
+        self.issue(user, group, vec![ExtendedKeyUsagePurpose::ClientAuth], CertificateParams::default())
     }
 
     /// A key pair alone, as (public, private) files: what service account tokens are signed with.
@@ -80,7 +83,19 @@ impl Authority {
         Ok((public, private))
     }
 
-    fn issue(&self, name: &str, mut params: CertificateParams) -> anyhow::Result<Credential> {
+    fn issue(
+        &self,
+        name: &str,
+        group: Option<&str>,
+        usages: Vec<ExtendedKeyUsagePurpose>,
+        mut params: CertificateParams,
+    ) -> anyhow::Result<Credential> {
+        params.distinguished_name.remove(DnType::CommonName);
+        params.distinguished_name.push(DnType::CommonName, name);
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
+        params.extended_key_usages = usages;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         let key = KeyPair::generate()?;

@@ -22,7 +22,7 @@ use nix::{
 
 use crate::{eventually::eventually, log};
 
-mod spawner;
+pub(crate) mod spawner;
 
 /// The environment that children get of ours. Whatever else is set (`ETCD_…`, `LOG_LEVEL`) must not steer a test.
 const PASSED_ON: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RUST_BACKTRACE", "LLVM_PROFILE_FILE"];

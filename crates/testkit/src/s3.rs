@@ -55,6 +55,11 @@ impl S3Server {
         self.server.endpoint().url()
     }
 
+    /// Its address for those who do not share its loopback: the same port, at an address that [`S3Builder::also_at`] named.
+    pub fn url_at(&self, address: &str) -> String {
+        self.url().replace("127.0.0.1", address)
+    }
+
     /// Who may do everything here.
     pub fn credentials(&self) -> &Credentials {
         &self.credentials

@@ -34,24 +34,33 @@ These variables are honoured where nothing newer is given, and a line in the log
 
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for command in super::command().get_subcommands() {
+    let command = super::command();
+    let run = command.find_subcommand("run").unwrap().get_arguments().filter_map(clap::Arg::get_long);
+    let run: Vec<&str> = run.collect();
+    for command in command.get_subcommands() {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         write!(page, "\n## `perennial {}`\n\n{about}.\n", command.get_name()).unwrap();
+        let as_run = |arg: &clap::Arg| {
+            command.get_name() == "check" && arg.get_long().is_some_and(|long| run.contains(&long))
+        };
+        if command.get_arguments().any(as_run) {
+            page.push_str("\nAll flags of `perennial run`, and:\n");
+        }
         let mut heading = None;
-        for arg in command.get_arguments() {
+        for arg in command.get_arguments().filter(|arg| !as_run(arg)) {
+            let Some(setting) = arg.get_long().and_then(Setting::of_flag) else { continue };
             if arg.get_help_heading() != heading {
                 heading = arg.get_help_heading();
                 let title = heading.unwrap_or("Others");
                 write!(page, "\n### {title}\n\n| flag | variable | |\n| --- | --- | --- |\n").unwrap();
             }
-            page.push_str(&row(arg));
+            page.push_str(&row(arg, setting));
         }
     }
     page + OLDER
 }
 
-fn row(arg: &clap::Arg) -> String {
-    let setting = arg.get_long().and_then(Setting::of_flag).unwrap();
+fn row(arg: &clap::Arg, setting: &Setting) -> String {
     let value = if arg.get_action().takes_values() { arg.get_value_names().unwrap_or_default() } else { &[] };
     let flag = std::iter::once(setting.flag).chain(value.iter().map(clap::builder::Str::as_str));
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();

@@ -23,13 +23,16 @@ Examples:
   Into a bucket that anyone can read, once, as a CronJob does:
     perennial list --once --service web --bucket pages --bucket-url https://s3.example.com --acl public-read
 
+  Does everybody get the page as it should be now?
+    perennial list --service web --verify http://web.shop.svc/
+
   What a Listing says, into a file here:
     perennial list --listing shop/web --file index.html
 
 An older tool's variables are honoured: BUCKET_NAME, BUCKET_URL, BUCKET_PRIVILEGE, TEMPLATE_NAME, TEMPLATE_OUTPUT,
 SERVICE_NAME. Where BUCKET_NAME is given its defaults count too: public-read, index.template, index.html.
-Exit status: 0 published, or stopped by a signal; 1 with --once where a page could not be published; 2 for a mistake
-in what was given.";
+Exit status: 0 published, or stopped by a signal; 1 where --once could not publish a page, or --verify found another
+one; 2 for a mistake in what was given.";
 
 /// The flags of `perennial list`.
 #[derive(Clone, Debug, Default, ClapArgs)]
@@ -126,6 +129,10 @@ pub struct ListArgs {
     /// Show the page on the terminal, publish nothing, and end
     #[arg(long, help_heading = "Operating")]
     pub dry_run: bool,
+
+    /// See whether the page at this address is the current one, or becomes it in a moment, and end
+    #[arg(long, value_name = "URL", help_heading = "Operating")]
+    pub verify: Option<String>,
 
     /// Where probes, metrics and the page itself are served, or `off` [default: off]
     #[arg(long, value_name = "ADDRESS", help_heading = "Operating")]

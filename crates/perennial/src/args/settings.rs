@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A setting's names: its flag, its variable, and the variable of an older operator it also answers to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// The long flag, with its dashes.
     pub(crate) flag: &'static str,
@@ -47,6 +47,7 @@ pub(crate) const PACE: Setting = setting("--pace", "PERENNIAL_PACE");
 pub(crate) const MIN_ENDPOINTS: Setting = setting("--min-endpoints", "PERENNIAL_MIN_ENDPOINTS");
 pub(crate) const MAX_SHRINK: Setting = setting("--max-shrink", "PERENNIAL_MAX_SHRINK");
 pub(crate) const ONCE: Setting = setting("--once", "PERENNIAL_ONCE");
+pub(crate) const VERIFY: Setting = setting("--verify", "PERENNIAL_VERIFY");
 pub(crate) const POLICY: Setting = setting("--policy", "PERENNIAL_POLICY");
 pub(crate) const RESYNC: Setting = inherited("--resync", "PERENNIAL_RESYNC", "RESYNC_INTERVAL_SECONDS");
 pub(crate) const CONCURRENCY: Setting = setting("--concurrency", "PERENNIAL_CONCURRENCY");
@@ -62,6 +63,7 @@ pub(crate) const LEASE_DURATION: Setting = setting("--lease-duration", "PERENNIA
 pub(crate) const CLOSE_AFTER: Setting = setting("--close-after", "PERENNIAL_CLOSE_AFTER");
 pub(crate) const OPEN_AFTER: Setting = setting("--open-after", "PERENNIAL_OPEN_AFTER");
 pub(crate) const COLLECT_EVERY: Setting = setting("--collect-every", "PERENNIAL_COLLECT_EVERY");
+pub(crate) const URL: Setting = setting("--url", "PERENNIAL_URL");
 
 /// The older operator's whole policy: the prefix of the labels it kept. It has no flag of its own, for
 /// a policy file says it better.
@@ -102,6 +104,7 @@ pub(crate) const LIST: &[Setting] = &[
     MAX_SHRINK,
     ONCE,
     DRY_RUN,
+    VERIFY,
     ADMIN_ADDRESS,
     LOG_FORMAT,
     LOG_LEVEL,
@@ -132,10 +135,13 @@ pub(crate) const RUN: &[Setting] = &[
     COLLECT_EVERY,
 ];
 
+/// What `perennial check` has besides the settings of `perennial run`.
+pub(crate) const CHECK: &[Setting] = &[URL];
+
 impl Setting {
     /// The setting behind a flag, given as clap names it: without dashes.
     pub(crate) fn of_flag(long: &str) -> Option<&'static Self> {
-        RUN.iter().chain(LIST).find(|setting| setting.flag.strip_prefix("--") == Some(long))
+        RUN.iter().chain(LIST).chain(CHECK).find(|setting| setting.flag.strip_prefix("--") == Some(long))
     }
 
     /// The variables that are looked up, the newer name first, as help and docs show them.

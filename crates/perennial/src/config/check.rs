@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use http::Uri;
+use http::uri::Scheme;
 use jiff::SignedDuration;
 
 /// The longest name part of a label or annotation key, and the longest namespace.
@@ -82,6 +84,12 @@ pub(super) fn roles(text: &str) -> Result<(bool, bool), String> {
         }
     }
     Ok((keeps, lists))
+}
+
+/// Where something is served, without TLS: what is asked there is beside us, in the same cluster.
+pub(super) fn address(text: &str) -> Result<Uri, String> {
+    let uri: Option<Uri> = text.parse().ok().filter(|uri: &Uri| uri.scheme() == Some(&Scheme::HTTP));
+    uri.ok_or_else(|| "an address such as http://web.shop.svc:8080/".to_owned())
 }
 
 /// A duration such as `90s`, `5m` or `1h30m`, within a range.

@@ -39,6 +39,8 @@ pub struct ListConfig {
     pub once: bool,
     /// Show the page, and end.
     pub dry_run: bool,
+    /// See whether the page at this address is the current one, and end.
+    pub verify: Option<http::Uri>,
     /// Where probes, metrics and the page are served; `None` is nowhere.
     pub admin: Option<SocketAddr>,
     /// How to log.
@@ -69,11 +71,12 @@ impl ListConfig {
         let namespace = sources.checked(&names::NAMESPACE, args.namespace.as_deref(), check::namespace)?;
         let once = sources.switch(&names::ONCE, args.once)?;
         let dry_run = sources.switch(&names::DRY_RUN, args.dry_run)?;
+        let verify = sources.checked(&names::VERIFY, args.verify.as_deref(), check::address)?;
         let admin = args.admin_address.as_deref();
         let admin = sources.checked(&names::ADMIN_ADDRESS, admin, check::admin_address)?.flatten();
         let log = find_log(sources, args.log_format.as_deref(), args.log_level.as_deref())?;
         let Destinations { places, older, published_as } = Destinations::find(sources, args)?;
-        if places.is_empty() && !dry_run && admin.is_none() {
+        if places.is_empty() && !dry_run && verify.is_none() && admin.is_none() {
             return Err(Error::Missing {
                 what: "a destination",
                 remedy: "give --file, --config-map or --bucket; --dry-run shows the page on the terminal",
@@ -103,7 +106,7 @@ impl ListConfig {
             }
         };
         let honoured = std::mem::take(&mut sources.honoured);
-        Ok(Self { connect, namespace, what, places, template, once, dry_run, admin, log, honoured })
+        Ok(Self { connect, namespace, what, places, template, once, dry_run, verify, admin, log, honoured })
     }
 }
 

@@ -19,7 +19,7 @@ fn around(variables: &[(&str, &str)]) -> Surroundings {
 fn typed(flags: &[&str]) -> RunArgs {
     match Args::try_from_list(["perennial", "run"].iter().chain(flags)).unwrap().command {
         Command::Run(args) => *args,
-        Command::List(_) => panic!("run was typed"),
+        _ => panic!("run was typed"),
     }
 }
 

@@ -23,6 +23,7 @@ use super::seen::{ListingObject, Seen};
 use super::sources::{Sources, Text};
 use super::{Shared, named};
 use crate::admin::ReadyHandle;
+use crate::ask;
 use crate::cluster::{Cluster, Event, Following, teller};
 use crate::config::What;
 use crate::members::Roster;
@@ -58,6 +59,9 @@ pub enum Error {
     /// A guard holds the page.
     #[error("not published: {0}")]
     Held(String),
+    /// Somewhere another page is served.
+    #[error("{0}: {1}")]
+    Unlike(http::Uri, String),
     /// Some destinations do not have the page.
     #[error("not published everywhere: {0}")]
     Failed(String),
@@ -110,6 +114,18 @@ impl Single {
         let (_, made) = self.make().await?;
         let page = made.page.map_err(|error| Error::NoPage(error.to_string()))?;
         Ok(page.body.clone())
+    }
+
+    /// Whether the page that is served there is the one that should be, or becomes it in a moment.
+    pub async fn verify(&self, at: &http::Uri) -> Result<(), Error> {
+        let judged = ask::until(at, async |answer| {
+            let served = answer?;
+            let page = self.show().await.map_err(|error| error.to_string())?;
+            if served == page.as_bytes() { Ok(()) } else { Err("the page there is another one".to_owned()) }
+        });
+        judged.await.map_err(|why| Error::Unlike(at.clone(), why))?;
+        info!(address = %at, "the page there is the current one");
+        Ok(())
     }
 
     async fn make(&self) -> Result<(Arc<Order>, Made), Error> {

@@ -177,6 +177,25 @@ async fn once_replaces_a_page_of_another_history_and_leaves_no_place_out() {
     assert_eq!(std::fs::read_to_string(&page).unwrap(), lines(&["10.0.0.2"]), "{log}");
 }
 
+#[tokio::test]
+async fn a_page_that_is_served_is_compared_with_the_one_that_should_be() {
+    let world = World::without_lister().await;
+    world.endpoints("web", &["10.0.0.1"]).await;
+    let port = Port::claim().unwrap();
+    let child = list(&world, &["--service", "web", "--admin-address", &port.address()]).spawn().unwrap();
+    let address = format!("http://{}/listings/{}/web", port.address(), world.namespace);
+    for addresses in [&["10.0.0.1"][..], &["10.0.0.1", "10.0.0.2"]] {
+        world.endpoints("web", addresses).await;
+        let (status, _, told) = run(list(&world, &["--service", "web", "--verify", &address])).await;
+        assert_eq!(status, 0, "{told}");
+        assert!(told.contains("the page there is the current one"), "{told}");
+    }
+    end(child).await;
+    let (status, _, told) = run(list(&world, &["--service", "web", "--verify", "https://web"])).await;
+    assert_eq!(status, 2);
+    assert!(told.contains("--verify") && told.contains("http://"), "{told}");
+}
+
 /// The status line of an answer; none as long as nobody listens.
 async fn answer(port: &Port, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(port.address()).await.ok()?;

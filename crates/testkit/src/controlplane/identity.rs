@@ -3,7 +3,7 @@
 //! A client lives on the runtime that it was made on, and every `#[tokio::test]` has its own: so none is kept,
 //! and each call makes a new one.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use k8s_openapi::api::{
@@ -13,14 +13,15 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, Resource,
     api::{ObjectMeta, PostParams},
-    config::{
-        AuthInfo, Cluster, Context as KubeContext, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
-    },
+    config::{AuthInfo, Cluster},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::ControlPlane;
-use crate::endpoint::{bearer, certified};
+use crate::{
+    endpoint::{bearer, certified},
+    kubeconfig,
+};
 
 /// Longer than any test runs.
 const TOKEN_SECONDS: i64 = 8 * 60 * 60;
@@ -81,39 +82,8 @@ impl ControlPlane {
             certificate_authority: Some(self.authority.certificate().display().to_string()),
             ..Cluster::default()
         };
-        let context = KubeContext {
-            cluster: "testkit".to_owned(),
-            user: Some(user.to_owned()),
-            ..KubeContext::default()
-        };
-        let kubeconfig = Kubeconfig {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Config".to_owned()),
-            clusters: vec![NamedCluster {
-                name: "testkit".to_owned(),
-                cluster: Some(cluster),
-                ..NamedCluster::default()
-            }],
-            auth_infos: vec![NamedAuthInfo {
-                name: user.to_owned(),
-                auth_info: Some(identity),
-                ..NamedAuthInfo::default()
-            }],
-            contexts: vec![NamedContext {
-                name: "testkit".to_owned(),
-                context: Some(context),
-                ..NamedContext::default()
-            }],
-            current_context: Some("testkit".to_owned()),
-            ..Kubeconfig::default()
-        };
-        // JSON is YAML, and needs no further library.
         let path = self.workdir.path().join("kubeconfigs").join(user);
-        // Replaced as a whole: somebody may be reading the one that is there.
-        let whole = path.with_extension(format!("{:016x}", rand::random::<u64>()));
-        fs::write(&whole, serde_json::to_vec_pretty(&kubeconfig)?)
-            .and_then(|()| fs::rename(&whole, &path))
-            .with_context(|| format!("writing {}", path.display()))?;
+        kubeconfig::write(&path, "testkit", cluster, user, identity)?;
         Ok(path)
     }
 }

@@ -19,7 +19,7 @@ struct Order {
 }
 
 /// Starts a command from the thread that lives as long as this process.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<Sender<Order>> = OnceLock::new();
     let gone = || io::Error::other("the spawner thread is gone");
     let (reply, answer) = channel();

@@ -27,6 +27,7 @@ const ON_A_SMALL_DISK: &str =
 pub struct S3Builder {
     tls: bool,
     space: Option<String>,
+    also_at: Option<String>,
 }
 
 impl S3Builder {
@@ -44,6 +45,14 @@ impl S3Builder {
     #[must_use]
     pub fn space(mut self, size: impl Into<String>) -> Self {
         self.space = Some(size.into());
+        self
+    }
+
+    /// Listens at another address of this machine too, under the same port: pods of a cluster reach it there. See
+    /// [`S3Server::url_at`].
+    #[must_use]
+    pub fn also_at(mut self, address: impl Into<String>) -> Self {
+        self.also_at = Some(address.into());
         self
     }
 
@@ -79,6 +88,9 @@ impl S3Builder {
             .arg("--keep-alive")
             .arg("--iam-dir")
             .arg(workdir.folder("iam")?);
+        if let Some(address) = &self.also_at {
+            launch = launch.args(["--port", &format!("{address}:{}", port.number())]);
+        }
         let endpoint = if self.tls {
             let credential = authority.server("versitygw")?;
             launch = launch.arg("--cert").arg(&credential.certificate).arg("--key").arg(&credential.key);

@@ -14,10 +14,13 @@ fn definition() -> String {
 
 #[test]
 fn the_crd_is_the_one_that_is_shipped() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/listings.perennial.dev.yaml");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, definition()).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for folder in ["deploy/crds", "charts/perennial/files"] {
+        let path = root.join(folder).join("listings.perennial.dev.yaml");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, definition()).unwrap();
+        }
+        let shipped = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(shipped, definition(), "{folder}: run UPDATE_DOCS=1 cargo test -p perennial --lib crd");
     }
-    let shipped = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shipped, definition(), "run UPDATE_DOCS=1 cargo test -p perennial --lib crd");
 }

@@ -1,0 +1,119 @@
+{{- define "perennial.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 53 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* The name of everything: the release's, with the chart's where it is not in it already. */}}
+{{- define "perennial.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 53 | trimSuffix "-" -}}
+{{- else if contains (include "perennial.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "perennial.name" .) | trunc 53 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* What pods are selected by. */}}
+{{- define "perennial.selector" -}}
+app.kubernetes.io/name: {{ include "perennial.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "perennial.labels" -}}
+{{ include "perennial.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "perennial.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end }}
+
+{{/*
+The Deployments, as a list: what each is called and what it does.
+The lister has no dry run, so it waits until that is over.
+*/}}
+{{- define "perennial.components" -}}
+{{- $name := include "perennial.fullname" . -}}
+{{- $keeper := .Values.keeper -}}
+{{- $lister := and .Values.lister.enabled (not .Values.dryRun) -}}
+{{- $all := list -}}
+{{- if not (or $keeper.enabled .Values.lister.enabled) -}}
+{{- fail "nothing to do: enable keeper or lister" -}}
+{{- else if and .Values.dryRun (not $keeper.enabled) -}}
+{{- fail "nothing to do: dryRun is the keeper's, and it is not enabled" -}}
+{{- end -}}
+{{- if not .Values.split -}}
+{{- $account := $name -}}
+{{- if .Values.serviceAccount.name -}}{{- $account = .Values.serviceAccount.name -}}{{- end -}}
+{{- $all = append $all (dict "name" $name "account" $account "part" "perennial" "keeper" $keeper.enabled "capture" $keeper.enabled "restore" $keeper.enabled "lister" $lister "replicas" .Values.replicas "resources" .Values.resources) -}}
+{{- else -}}
+{{- $parts := list -}}
+{{- if and $keeper.enabled $keeper.split -}}
+{{- $parts = list (dict "part" "capture" "capture" true "restore" false) (dict "part" "restore" "capture" false "restore" true) -}}
+{{- else if $keeper.enabled -}}
+{{- $parts = list (dict "part" "keeper" "capture" true "restore" true) -}}
+{{- end -}}
+{{- range $parts -}}
+{{- $full := printf "%s-%s" $name .part -}}
+{{- $all = append $all (merge (dict "name" $full "account" $full "keeper" true "lister" false "replicas" (default $.Values.replicas $keeper.replicas) "resources" (default $.Values.resources $keeper.resources)) .) -}}
+{{- end -}}
+{{- if $lister -}}
+{{- $full := printf "%s-lister" $name -}}
+{{- $all = append $all (dict "name" $full "account" $full "part" "lister" "keeper" false "capture" false "restore" false "lister" true "replicas" (default .Values.replicas .Values.lister.replicas) "resources" (default .Values.resources .Values.lister.resources)) -}}
+{{- end -}}
+{{- end -}}
+{{ toYaml $all }}
+{{- end }}
+
+{{/* The labels of one Deployment's pods. */}}
+{{- define "perennial.part" -}}
+{{ include "perennial.selector" .root }}
+app.kubernetes.io/component: {{ .part.part }}
+{{- end }}
+
+{{/* The settings of one Deployment, as `perennial run` and `perennial check` take them. */}}
+{{- define "perennial.settings" -}}
+{{- $values := .root.Values -}}
+{{- $roles := list -}}
+{{- if .part.keeper -}}{{- $roles = append $roles "keeper" -}}{{- end -}}
+{{- if .part.lister -}}{{- $roles = append $roles "lister" -}}{{- end -}}
+- --roles={{ join "," $roles }}
+{{- if .part.keeper }}
+- --policy=/etc/perennial/policy.yaml
+- --resync={{ $values.keeper.resync }}
+- --concurrency={{ int $values.keeper.concurrency }}
+{{- with $values.keeper.installation }}
+- --installation={{ . }}
+{{- end }}
+{{- if not .part.capture }}
+- --no-capture
+{{- end }}
+{{- if not .part.restore }}
+- --no-restore
+{{- end }}
+{{- if $values.dryRun }}
+- --dry-run
+{{- end }}
+{{- end }}
+{{- if and .part.lister $values.lister.namespace }}
+- --listing-namespace={{ $values.lister.namespace }}
+{{- end }}
+- --takeover={{ $values.takeover }}
+- --lease-duration={{ $values.leaseDuration }}
+- --log-level={{ $values.log.level }}
+- --log-format={{ $values.log.format }}
+{{- end }}
+
+{{- define "perennial.priorityClass" -}}
+{{- if .Values.priorityClass.name -}}
+{{- .Values.priorityClass.name -}}
+{{- else if .Values.priorityClass.create -}}
+{{- include "perennial.fullname" . -}}
+{{- end -}}
+{{- end }}
