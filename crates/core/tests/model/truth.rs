@@ -285,8 +285,11 @@ impl State {
             let repairs = |before: &Record| before.state == Phase::Giving && before.unproved.is_some();
             let given = before.filter(|before| repairs(before)).map(|before| kept(&before.kept));
             let given = given.filter(|given| self.truth.bases.contains(given));
+            // Others may still be about to give the whole of what was forgotten.
+            let forgotten = if upto <= self.truth.removed { self.truth.bases.clone() } else { Vec::new() };
             self.truth.settle_on(says, upto);
             self.truth.bases.extend(given);
+            self.truth.bases.extend(forgotten);
             // What one had no say in, another may still add.
             self.truth
                 .bases
