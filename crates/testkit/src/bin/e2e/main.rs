@@ -11,6 +11,7 @@ mod nodes;
 mod run;
 mod scenario;
 mod stage;
+mod web;
 
 #[tokio::main]
 async fn main() -> std::process::ExitCode {

@@ -33,15 +33,8 @@ pub(crate) enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Returns,
-        Self::Storm,
-        Self::Upgrade,
-        Self::Rights,
-        Self::Fleet,
-        Self::Bucket,
-        Self::Host,
-    ];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Returns, Self::Storm, Self::Upgrade, Self::Rights, Self::Fleet, Self::Bucket, Self::Host];
 
     /// As it is typed.
     pub(crate) fn name(self) -> String {
@@ -51,12 +44,20 @@ impl Scenario {
     /// What is shown.
     pub(crate) fn what(self) -> &'static str {
         match self {
-            Self::Returns => "a deleted node that returns has what it was given; another machine under its name has not",
-            Self::Storm => "all nodes are deleted and return while a keeper is killed and the others are rolled: nothing is lost",
+            Self::Returns => {
+                "a deleted node that returns has what it was given; another machine under its name has not"
+            }
+            Self::Storm => {
+                "all nodes are deleted and return while a keeper is killed and the others are rolled: nothing is lost"
+            }
             Self::Upgrade => "upgrade to another image, roll back, uninstall, reinstall: records survive",
             Self::Rights => "pods run under the restricted level, and no account can do what it should not",
-            Self::Fleet => "every nginx of a fleet serves the list of exactly those that are ready, however it is scaled",
-            Self::Bucket => "the page in a bucket is readable by anyone, and its credentials are in their Secret alone",
+            Self::Fleet => {
+                "every nginx of a fleet serves the list of exactly those that are ready, however it is scaled"
+            }
+            Self::Bucket => {
+                "the page in a bucket is readable by anyone, and its credentials are in their Secret alone"
+            }
             Self::Host => "the .deb is installed, its unit is clean, and what it starts keeps a label",
         }
     }

@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use kube::Client;
 use perennial_testkit::cluster::{Cluster, Console};
+use tempfile::TempDir;
 
 use crate::args::Args;
 
@@ -53,6 +54,8 @@ pub(crate) struct Stage {
     /// The package for hosts.
     pub(crate) deb: PathBuf,
     image: PathBuf,
+    /// For kubeconfigs and values, which are no part of what a failure leaves.
+    private: TempDir,
 }
 
 impl Stage {
@@ -76,12 +79,13 @@ impl Stage {
             }
         };
         let client = console.client().await?;
-        let stage = Self { ground, console, client, version, deb, image };
+        let private = tempfile::Builder::new().prefix("perennial-e2e-").tempdir()?;
+        let stage = Self { ground, console, client, version, deb, image, private };
         stage.import().await?;
         for namespace in [NAMESPACE, SHOP] {
             stage.create_namespace(namespace).await?;
         }
-        fs::write(values(), format!("image: {{ tag: \"{}\" }}\n{POLICY}", stage.version))?;
+        fs::write(stage.values(), format!("image: {{ tag: \"{}\" }}\n{POLICY}", stage.version))?;
         Ok(stage)
     }
 
@@ -97,7 +101,7 @@ impl Stage {
 
     /// Installs or upgrades Perennial to the values of all scenarios, and these.
     pub(crate) async fn install(&self, settings: &str) -> anyhow::Result<()> {
-        let (chart, values) = (chart("perennial"), values());
+        let (chart, values) = (chart("perennial"), self.values());
         self.helm(&format!(
             "upgrade --install perennial {chart} --namespace {NAMESPACE} --values {} --wait --timeout 5m {settings}",
             values.display()
@@ -121,6 +125,20 @@ impl Stage {
             Ground::Ours(_) => format!("--set image.tag={NEXT}"),
             Ground::Theirs { .. } => format!("--set podAnnotations.version={NEXT}"),
         }
+    }
+
+    /// The cluster as an account sees it, by a kubeconfig that is made as docs/install.md says.
+    pub(crate) async fn console_of(&self, namespace: &str, account: &str) -> anyhow::Result<Console> {
+        let path = self.private.path().join(format!("{account}.kubeconfig"));
+        let token =
+            self.kubectl(&format!("create token {account} --namespace {namespace} --duration 1h")).await?;
+        fs::write(&path, self.kubectl("config view --minify --flatten").await?)?;
+        let console = Console::new(&path)?;
+        console.kubectl(["config", "unset", "users"]).await?;
+        let token = format!("--token={}", token.trim());
+        console.kubectl(["config", "set-credentials", account, &token]).await?;
+        console.kubectl(["config", "set-context", "--current", &format!("--user={account}")]).await?;
+        Ok(console)
     }
 
     /// Why nodes cannot be made to return, if they cannot.
@@ -167,12 +185,18 @@ impl Stage {
         Ok(())
     }
 
+    /// The values of all scenarios.
+    fn values(&self) -> PathBuf {
+        self.private.path().join("values.yaml")
+    }
+
     /// All pods there satisfy the restricted level, or are refused.
     async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
         let there = self.kubectl(&format!("get namespace {name} --ignore-not-found --output name")).await?;
         ensure!(there.is_empty(), "the namespace {name} is there already: it is somebody's");
         self.kubectl(&format!("create namespace {name}")).await?;
-        self.kubectl(&format!("label namespace {name} pod-security.kubernetes.io/enforce=restricted")).await?;
+        self.kubectl(&format!("label namespace {name} pod-security.kubernetes.io/enforce=restricted"))
+            .await?;
         Ok(())
     }
 }
@@ -205,14 +229,10 @@ pub(crate) fn folder() -> PathBuf {
     path("target/e2e")
 }
 
-/// The values of all scenarios.
-fn values() -> PathBuf {
-    folder().join("values.yaml")
-}
-
 /// What a script of ours prints: the place of what it makes.
 fn printed(script: &str, argument: &str) -> PathBuf {
-    let printed = Command::new(path(script)).arg(argument).output().map(|output| output.stdout).unwrap_or_default();
+    let printed =
+        Command::new(path(script)).arg(argument).output().map(|output| output.stdout).unwrap_or_default();
     path(String::from_utf8_lossy(&printed).trim())
 }
 

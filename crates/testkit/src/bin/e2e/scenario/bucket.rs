@@ -1,2 +1,4 @@
 use crate::stage::Stage;
-pub(super) async fn play(_: &Stage) -> anyhow::Result<()> { Ok(()) }
+pub(super) async fn play(_: &Stage) -> anyhow::Result<()> {
+    Ok(())
+}

@@ -1,3 +1,7 @@
 use crate::stage::Stage;
-pub(super) async fn play(_: &Stage) -> anyhow::Result<()> { Ok(()) }
-pub(super) fn impossible() -> Option<String> { None }
+pub(super) async fn play(_: &Stage) -> anyhow::Result<()> {
+    Ok(())
+}
+pub(super) fn impossible() -> Option<String> {
+    None
+}

@@ -26,7 +26,9 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
 }
 
 async fn same_machine(stage: &Stage, node: &str) -> anyhow::Result<()> {
-    step(&format!("{node} is labelled, annotated, tainted, cordoned, deleted at once; its kubelet is restarted"));
+    step(&format!(
+        "{node} is labelled, annotated, tainted, cordoned, deleted at once; its kubelet is restarted"
+    ));
     stage.label(node, "example.com/rack=r7 example.com/team=db").await?;
     stage.kubectl(&format!("annotate node {node} example.com/owner=ann")).await?;
     stage.kubectl(&format!("taint node {node} example.com/dedicated=db:NoSchedule")).await?;
@@ -53,7 +55,9 @@ async fn taken_away(stage: &Stage, node: &str) -> anyhow::Result<()> {
 }
 
 async fn another_machine(stage: &Stage, cluster: &Cluster, node: &str) -> anyhow::Result<()> {
-    step(&format!("{node} gets `lifecycle=spot`, of which the policy says `identity: provider`, and is deleted and returns"));
+    step(&format!(
+        "{node} gets `lifecycle=spot`, of which the policy says `identity: provider`, and is deleted and returns"
+    ));
     stage.label(node, "lifecycle=spot example.com/disk=encrypted").await?;
     let given = stage.given(node).await?;
     stage.delete_and_return(&[node.to_owned()]).await?;
@@ -70,7 +74,9 @@ async fn another_machine(stage: &Stage, cluster: &Cluster, node: &str) -> anyhow
     ensure!(worker.provider_id()? != before, "it is the same machine");
     // The keeper says so when it has decided; before that a missing label proves nothing.
     let uid = newcomer.metadata.uid.unwrap_or_default();
-    let events = format!("get events --namespace default --field-selector involvedObject.name={node},reason=RestoreSkipped --output jsonpath={{.items[*].involvedObject.uid}}");
+    let events = format!(
+        "get events --namespace default --field-selector involvedObject.name={node},reason=RestoreSkipped --output jsonpath={{.items[*].involvedObject.uid}}"
+    );
     eventually(PATIENCE, "an Event tells that nothing was restored", || async {
         let uids = stage.kubectl(&events).await?;
         Ok(uids.split_whitespace().any(|skipped| skipped == uid).then_some(()))

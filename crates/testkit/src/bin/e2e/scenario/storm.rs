@@ -29,7 +29,10 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
         for (node, given) in nodes.iter().zip(&given) {
             stage.has(node, given).await?;
         }
-        step(&format!("round {round}: every label is there {:.1?} after the nodes were ready", began.elapsed()));
+        step(&format!(
+            "round {round}: every label is there {:.1?} after the nodes were ready",
+            began.elapsed()
+        ));
         stage.console.rolled_out(NAMESPACE, "deployment/perennial", PATIENCE).await?;
     }
     for node in nodes {
@@ -41,7 +44,9 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
 async fn kill_a_keeper(stage: &Stage) -> anyhow::Result<()> {
     let pods = stage.kubectl(&format!("get pods --namespace {NAMESPACE} --output name")).await?;
     if let Some(pod) = pods.lines().next() {
-        stage.kubectl(&format!("delete {pod} --namespace {NAMESPACE} --grace-period=0 --force --wait=false")).await?;
+        stage
+            .kubectl(&format!("delete {pod} --namespace {NAMESPACE} --grace-period=0 --force --wait=false"))
+            .await?;
     }
     Ok(())
 }
