@@ -26,6 +26,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "kubeconfig")]
     pub(crate) restart_kubelet: Option<String>,
 
+    /// The image of nginx to use, if not the chart's own
+    #[arg(long)]
+    pub(crate) nginx: Option<String>,
+
     /// The archive that `make image` made, if it is not where that puts it
     #[arg(long)]
     pub(crate) image: Option<PathBuf>,

@@ -20,8 +20,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Where the fleet is.
 pub(crate) const SHOP: &str = "perennial-shop";
-/// The workspace.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Two folders below the workspace.
+const TESTKIT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Machines on names that are recycled, and all others with all that can be kept.
 const POLICY: &str = r#"
@@ -51,6 +51,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     /// The version, which is the image's tag too.
     pub(crate) version: String,
+    /// The image of nginx, as name and tag; the chart's own if there is none.
+    pub(crate) nginx: Option<String>,
     /// The package for hosts.
     pub(crate) deb: PathBuf,
     image: PathBuf,
@@ -79,8 +81,10 @@ impl Stage {
             }
         };
         let client = console.client().await?;
+        let local = || matches!(ground, Ground::Ours(_)).then(|| "localhost/nginx:local".to_owned());
+        let nginx = args.nginx.clone().or_else(local);
         let private = tempfile::Builder::new().prefix("perennial-e2e-").tempdir()?;
-        let stage = Self { ground, console, client, version, deb, image, private };
+        let stage = Self { ground, console, client, version, nginx, deb, image, private };
         stage.import().await?;
         for namespace in [NAMESPACE, SHOP] {
             stage.create_namespace(namespace).await?;
@@ -185,6 +189,11 @@ impl Stage {
         Ok(())
     }
 
+    /// A folder that goes with us, and is no part of what a failure leaves.
+    pub(crate) fn private(&self) -> &Path {
+        self.private.path()
+    }
+
     /// The values of all scenarios.
     fn values(&self) -> PathBuf {
         self.private.path().join("values.yaml")
@@ -216,7 +225,7 @@ pub(crate) fn step(what: &str) {
 
 /// A file or folder of the repository.
 pub(crate) fn path(name: &str) -> PathBuf {
-    Path::new(ROOT).join(name)
+    Path::new(TESTKIT).ancestors().nth(2).unwrap_or(Path::new(".")).join(name)
 }
 
 /// A chart of ours.

@@ -68,23 +68,30 @@ impl Stage {
 }
 
 async fn directly(address: &str, port: u16) -> anyhow::Result<Page> {
-    let address = SocketAddr::new(address.parse()?, port);
-    let answer = spawn_blocking(move || exchange(address)).await??;
+    let answer = get(&SocketAddr::new(address.parse()?, port).to_string(), "/").await?;
     let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no end")?;
-    let status = head.lines().next().unwrap_or_default();
-    ensure!(status.contains(" 200 "), "{status}");
     let served_by = head.lines().filter_map(|line| line.split_once(": "));
     let served_by = served_by.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("x-served-by"));
     let served_by = served_by.map_or("", |(_, value)| value).to_owned();
     Ok(Page { served_by, body: body.to_owned() })
 }
 
+/// Asks anybody by address and port for a path, and returns the whole answer if it is a good one.
+pub(crate) async fn get(address: &str, path: &str) -> anyhow::Result<String> {
+    let address: SocketAddr = address.parse()?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    let answer = spawn_blocking(move || exchange(address, &request)).await??;
+    let status = answer.lines().next().unwrap_or_default();
+    ensure!(status.contains(" 200 "), "{status}");
+    Ok(answer)
+}
+
 /// By hand, since a client of a library would keep its connection, and a Service chooses anew for each.
-fn exchange(address: SocketAddr) -> anyhow::Result<String> {
+fn exchange(address: SocketAddr, request: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     // Of this version an answer ends with its connection, and is not cut into pieces.
-    write!(stream, "GET / HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

@@ -15,7 +15,7 @@ use kube::{Api, api::ListParams};
 use perennial_testkit::eventually;
 
 use crate::{
-    stage::{Ground, PATIENCE, SHOP, Stage, chart, step},
+    stage::{PATIENCE, SHOP, Stage, chart, step},
     web::Whom,
 };
 
@@ -39,10 +39,10 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
 
 /// Installs the fleet, or changes it.
 pub(super) async fn install(stage: &Stage, settings: &str) -> anyhow::Result<()> {
-    let nginx = match stage.ground {
-        Ground::Ours(_) => "--set nginx.image.repository=localhost/nginx,nginx.image.tag=local",
-        Ground::Theirs { .. } => "",
-    };
+    let nginx = stage.nginx.as_deref().and_then(|image| image.rsplit_once(':'));
+    let nginx = nginx.map_or_else(String::new, |(name, tag)| {
+        format!("--set nginx.image.repository={name},nginx.image.tag={tag}")
+    });
     let (chart, tag) = (chart("nginx-fleet"), &stage.version);
     stage
         .helm(&format!(
