@@ -99,7 +99,7 @@ fn exchange(address: SocketAddr, request: &str) -> anyhow::Result<String> {
 
 /// Everything in a text that is an address, with or without a port.
 pub(crate) fn addresses(text: &str) -> BTreeSet<String> {
-    let words = text.split(|letter: char| !(letter.is_ascii_hexdigit() || matches!(letter, '.' | ':')));
+    let words = text.split(|letter: char| !(letter.is_alphanumeric() || matches!(letter, '.' | ':')));
     words
         .filter_map(|word| {
             word.parse::<IpAddr>().ok().or_else(|| Some(word.parse::<SocketAddr>().ok()?.ip()))
@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn addresses_are_found_wherever_they_stand() {
-        let page = "<td>10.244.1.7</td><td>10.244.2.8:8080</td> version 1.2.3, at 12:30, fd00::7, cafe";
+        let page =
+            "<td>10.244.1.7</td><td>10.244.2.8:8080</td> version 1.2.3, at 12:30, fd00::7, cafe, b::before";
         let found: Vec<String> = addresses(page).into_iter().collect();
         assert_eq!(found, ["10.244.1.7", "10.244.2.8", "fd00::7"]);
     }

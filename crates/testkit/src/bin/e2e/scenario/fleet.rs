@@ -19,6 +19,7 @@ use crate::{
     web::Whom,
 };
 
+const TRUE_PAGES: &str = "every nginx serves the list of exactly the ready ones";
 /// How many ask at once when it is loaded, and for how long at most.
 const LOAD: (usize, Duration) = (8, Duration::from_mins(3));
 
@@ -77,7 +78,7 @@ async fn truthful(stage: &Stage, count: usize, what: &str) -> anyhow::Result<()>
     })
     .await?;
     let (scaled, began) = (began.elapsed(), Instant::now());
-    every_page_is(stage, &fleet).await?;
+    eventually(PATIENCE, TRUE_PAGES, || async { pages_are_true(stage, &fleet).await.map(Some) }).await?;
     let listed = began.elapsed();
     let asked = reaches_all(stage, &fleet).await?;
     step(&format!(
@@ -87,21 +88,18 @@ async fn truthful(stage: &Stage, count: usize, what: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn every_page_is(stage: &Stage, fleet: &BTreeMap<String, String>) -> anyhow::Result<()> {
+async fn pages_are_true(stage: &Stage, fleet: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let expected: BTreeSet<String> = fleet.values().cloned().collect();
     let expected = &expected;
-    eventually(PATIENCE, "every nginx serves the list of exactly the ready ones", || async {
-        try_join_all(fleet.iter().map(async |(name, address)| {
-            let page = stage.ask(&Whom::Pod(name.clone(), address.clone())).await?;
-            ensure!(page.served_by == *name, "{} answered for {name}", page.served_by);
-            let listed = page.addresses();
-            ensure!(listed == *expected, "{name} lists {listed:?}, and ready are {expected:?}");
-            Ok(())
-        }))
-        .await?;
-        Ok(Some(()))
-    })
+    try_join_all(fleet.iter().map(async |(name, address)| {
+        let page = stage.ask(&Whom::Pod(name.clone(), address.clone())).await?;
+        ensure!(page.served_by == *name, "{} answered for {name}", page.served_by);
+        let listed = page.addresses();
+        ensure!(listed == *expected, "{name} lists {listed:?}, and ready are {expected:?}");
+        Ok(())
+    }))
     .await
+    .map(drop)
 }
 
 /// Asks the Service until each has answered. Nobody else may, once all pages are true.
@@ -147,13 +145,11 @@ async fn killed(stage: &Stage) -> anyhow::Result<()> {
 
 /// The autoscaler sees load, and that it is over.
 async fn autoscaled(stage: &Stage) -> anyhow::Result<()> {
-    install(
-        stage,
-        "--set autoscaling.minReplicas=1,autoscaling.maxReplicas=5,autoscaling.scaleDownSeconds=5",
-    )
-    .await?;
+    stage.kubectl(&format!("scale deployment/nginx-fleet --namespace {SHOP} --replicas 1")).await?;
+    truthful(stage, 1, "scaled to 1, and an autoscaler set over it").await?;
+    let bounds = "autoscaling.minReplicas=1,autoscaling.maxReplicas=5,autoscaling.scaleDownSeconds=5";
+    install(stage, &format!("--set {bounds}")).await?;
     let service = service(stage).await?;
-    let began = Instant::now();
     let (many, limit) = LOAD;
     let load = (0..many).map(|_| {
         Box::pin(async {
@@ -163,17 +159,19 @@ async fn autoscaled(stage: &Stage) -> anyhow::Result<()> {
             }
         })
     });
-    let grown = eventually(limit, "the autoscaler has added pods, and they are ready", || async {
-        let count = ready(stage).await?.len();
-        ensure!(count > 2, "{count} are ready");
-        Ok(Some(count))
+    let began = Instant::now();
+    let grown = eventually(limit, "the autoscaler has added pods, and every page is true", || async {
+        let fleet = ready(stage).await?;
+        ensure!(fleet.len() > 1, "{} is ready", fleet.len());
+        pages_are_true(stage, &fleet).await?;
+        Ok(Some(fleet.len()))
     });
     let grown = tokio::select! {
         grown = grown => grown?,
         ((), ..) = select_all(load) => 0,
     };
-    step(&format!("under load the autoscaler had {grown} ready after {:.1?}", began.elapsed()));
-    // It may still add some, so pages are compared when it has come to rest.
+    step(&format!("under load there were {grown} after {:.1?}, and every page said so", began.elapsed()));
+    // It may still add some, so how many come and go is told when it has come to rest.
     truthful(stage, 1, "after the load the autoscaler took them away again").await
 }
 
