@@ -29,8 +29,10 @@ pub(super) fn path(machine: &str) -> String {
     format!("/{ROOT}/{machine}")
 }
 
-/// Makes a machine's group in every tree.
+/// Makes a machine's group in every tree, new and empty: after a reboot nothing is left of the groups of pods, and a
+/// kubelet that finds them looks in vain for their containers for minutes.
 pub(super) fn create(machine: &str) -> anyhow::Result<()> {
+    remove_below(Path::new(machine))?;
     for hierarchy in with_controllers(hierarchies()?) {
         let root = hierarchy.mount.join(ROOT);
         let group = root.join(machine);
@@ -55,8 +57,12 @@ pub(super) fn create(machine: &str) -> anyhow::Result<()> {
 
 /// Removes them all. Whatever ran in them must be dead or dying.
 pub(super) fn remove() -> anyhow::Result<()> {
+    remove_below(Path::new(""))
+}
+
+fn remove_below(group: &Path) -> anyhow::Result<()> {
     for hierarchy in hierarchies()? {
-        let root = hierarchy.mount.join(ROOT);
+        let root = hierarchy.mount.join(ROOT).join(group);
         wait_until(PATIENCE, &format!("{} is removed", root.display()), || remove_tree(&root))?;
     }
     Ok(())
