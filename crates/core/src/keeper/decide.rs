@@ -211,6 +211,11 @@ impl Case<'_> {
         let mut memory = fold(Some((record, version)), &ends.collect::<Vec<_>>(), self.cx)?;
         if doubted {
             let doubt = Unproved { uid: named, from: record.state };
+            // An earlier end that was in doubt is put right in what was to be given, and this one is still to be told.
+            if memory.version <= version && memory.incarnation.uid != named {
+                memory.set_privileged_aside();
+                memory.incarnation = record.incarnation.clone();
+            }
             memory.unproved = (memory.incarnation.uid == named).then_some(doubt);
         }
         Some(memory)

@@ -58,6 +58,8 @@ pub(crate) struct Truth {
     confused: bool,
     /// The record is one of another history, and this is its version there.
     moved: Option<Version>,
+    /// What ended up to here was forgotten by a person: whoever records it anew need not record all of it.
+    removed: Version,
     pub(crate) lives: Lives,
 }
 
@@ -124,13 +126,15 @@ impl Truth {
         // Who saw the end in doubt knows better.
         let known = self.doubt.as_ref().filter(|(life, _)| eyes.saw & bit(*life) != 0);
         let bases = known.map_or(&self.bases, |(_, real)| real).clone();
-        unfolded.fold(bases, |owed, Ended { node, .. }| {
-            if node.mark != Mark::None && !self.adrift {
-                return vec![node.labels];
-            }
-            let mut all: Vec<Labels> = owed.iter().map(|owed| node.labels.over(*owed)).collect();
+        unfolded.fold(bases, |owed, Ended { node, deleted }| {
+            let own = node.mark != Mark::None && !self.adrift;
+            let mut all: Vec<Labels> = if own {
+                vec![node.labels]
+            } else {
+                owed.iter().map(|owed| node.labels.over(*owed)).collect()
+            };
             let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
-            if unknown || self.adrift {
+            if !own && (unknown || self.adrift) || deleted <= self.removed {
                 all.extend(owed);
             }
             all.sort_unstable();
@@ -365,6 +369,7 @@ impl State {
         }
         self.truth.bases = owed;
         self.truth.folded = head;
+        self.truth.removed = head;
         self.truth.doubt = None;
         // It does not protect them any more.
         self.truth.named = 0;

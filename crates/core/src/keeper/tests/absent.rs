@@ -85,6 +85,17 @@ fn an_end_past_history_closes_with_what_is_recorded_and_tells_the_doubt() {
 }
 
 #[test]
+fn a_doubt_about_a_life_before_is_put_right_and_that_about_the_last_one_is_told() {
+    let record = giving(U2, 20).label("a", "1").unproved(U1, State::Open);
+    let right = closed(U2, 20).label("a", "2").unproved(U2, State::Giving).before(&record);
+    looked(50)
+        .ends([end(U1, 15).label("a", "2")])
+        .lost(U2)
+        .with(record)
+        .closes(telling(Notice::Unproved, next(Record { deleted_at: Some(NOW), ..right })));
+}
+
+#[test]
 fn an_end_that_came_while_history_was_searched_in_vain_is_no_doubt() {
     let record = open(U1, 10).label("a", "1");
     gone(50)

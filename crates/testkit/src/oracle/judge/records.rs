@@ -62,9 +62,13 @@ impl Judge {
         }
         self.beyond(version, node, record);
         let lived = self.names.get(node).is_some_and(|name| name.lives.contains_key(&uid));
+        let before = self.names.get(node).and_then(|name| name.record.as_deref());
+        let before = before.is_some_and(|record| record.incarnation.uid == uid);
         match record.state {
             // Late writes may come from the other history: only what comes of it counts.
             _ if self.confused => {}
+            // Nor is it for whoever comes after that to say whether the life it names was.
+            _ if !lived && before => {}
             _ if !lived => {
                 let what = format!("its record names {}, which never lived", short(uid));
                 self.breach(Breach::OlderWon, node, version, what);

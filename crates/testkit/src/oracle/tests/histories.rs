@@ -33,6 +33,14 @@ fn once_everybody_has_noticed_every_write_is_judged_again() {
 }
 
 #[test]
+fn a_life_of_the_other_history_may_be_named_by_those_who_find_it_in_the_record() {
+    let mut script = turned_back();
+    script.record(State::Giving, 7, 900, "a=1").tell(Told::Noticed).gone();
+    script.record(State::Closed, 7, script.now(), "a=1").is_clean();
+    script.record(State::Closed, 8, script.now(), "a=1").breaks(Breach::OlderWon, "never lived");
+}
+
+#[test]
 fn a_confused_one_may_give_something_else_but_not_nothing() {
     let returned = || {
         let mut script = Script::new();
