@@ -58,11 +58,14 @@ chmod 0500 "$root$credentials"
 mapfile -t environment < <(grep -v -e '^#' -e '^$' "$root$(setting EnvironmentFile | sed 's/^-//')")
 # shellcheck disable=SC2016 # The unit's own variable, as it is written there.
 read -ra command <<<"$(setting ExecStart | sed "s|\${CREDENTIALS_DIRECTORY}|$credentials|")"
+# Not even every root may raise a limit.
+files=$(setting LimitNOFILE) most=$(ulimit -H -n)
+[[ $most == unlimited ]] || ((files <= most)) || files=$most
 umask "$(setting UMask)"
-mount --bind "$root" "$root"
+mount --rbind "$root" "$root"
 mount -o remount,bind,ro "$root"
-say "ExecStart as user $user, $(setting LimitNOFILE) files, no capabilities, a read-only root: ${command[*]}"
+say "ExecStart as user $user, $files files, no capabilities, a read-only root: ${command[*]}"
 # Not in place of this shell: whose rights change no longer hears of its parent's death.
-chroot "$root" prlimit --nofile="$(setting LimitNOFILE)" -- \
+chroot "$root" prlimit --nofile="$files" -- \
   setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all -- \
   env -i "CREDENTIALS_DIRECTORY=$credentials" "${environment[@]}" "${command[@]}"
