@@ -1,4 +1,4 @@
-//! The page of the fleet in a bucket, by a Listing and by a CronJob.
+//! The page of the fleet in a bucket, by a Listing and by a `CronJob`.
 
 use std::{collections::BTreeSet, time::Instant};
 
