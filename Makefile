@@ -10,6 +10,10 @@ export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((
 DEMO_ARGS ?=
 # Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
 BENCH_ARGS ?=
+# Arguments of e2e, e.g. make e2e E2E_ARGS="--only returns,storm --keep"
+E2E_ARGS ?=
+# With KUBECONFIG=…: how the kubelet of a node is restarted, {} being its name
+RESTART_KUBELET ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
 # The worker to restart; the first if none is named
@@ -20,8 +24,15 @@ MINUTES ?= 5
 REPLICAS ?= 3
 NODES ?= 30
 
+# One that is named on the command line alone: what the environment names may be a cluster that people depend on.
+ifeq ($(origin KUBECONFIG),command line)
+e2e_cluster = --kubeconfig '$(KUBECONFIG)' $(if $(RESTART_KUBELET),--restart-kubelet '$(RESTART_KUBELET)')
+else
+e2e: cluster
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help demo up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +60,11 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 
 test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
 	cargo test --workspace --locked
+
+e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
+	@dev/prerequisites e2e
+	cargo build --locked --package perennial-testkit --bin e2e
+	@cargo run --locked --quiet --package perennial-testkit --bin e2e -- $(e2e_cluster) $(E2E_ARGS)
 
 model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
 	MODEL_DEPTH=full cargo test --locked --release -p perennial-core --test model -- --nocapture --test-threads 1

@@ -171,6 +171,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// Gives an image that was imported another name besides, on all workers. Names are whole: `docker.io/library/NAME:TAG`.
+    pub async fn tag_image(&self, name: &str, other: &str) -> anyhow::Result<()> {
+        try_join_all(self.workers.iter().map(|worker| worker.tag(name, other))).await?;
+        Ok(())
+    }
+
     /// Writes all that may tell why something failed into a folder: logs, what kubectl says of everything (Secrets
     /// excepted), what the machines look like.
     pub async fn diagnostics(&self, folder: &Path) -> anyhow::Result<()> {

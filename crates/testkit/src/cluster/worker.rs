@@ -144,6 +144,11 @@ impl Worker {
         Ok(())
     }
 
+    /// Gives an image another name besides.
+    pub(super) async fn tag(&self, name: &str, other: &str) -> anyhow::Result<()> {
+        run(self.ctr()?.args(["images", "tag", "--force", name, other])).await.map(drop)
+    }
+
     /// Makes a new machine, switched off.
     pub(super) fn create(&self) -> anyhow::Result<()> {
         self.machine.create()?;

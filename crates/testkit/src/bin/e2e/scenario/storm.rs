@@ -1,0 +1,56 @@
+//! All nodes go and return at once, while those who are to keep them go, too.
+
+use std::time::Instant;
+
+use crate::stage::{NAMESPACE, PATIENCE, Stage, step};
+
+const ROUNDS: usize = 3;
+
+pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
+    stage.install("").await?;
+    let nodes = stage.nodes().await?;
+    for round in 1..=ROUNDS {
+        step(&format!(
+            "round {round}: {} nodes get labels and are deleted and return; a keeper is killed, the others are rolled",
+            nodes.len()
+        ));
+        let mut given = Vec::new();
+        for (number, node) in nodes.iter().enumerate() {
+            // One that is new, one that changes, one that goes.
+            let label = format!(
+                "example.com/round={round} example.com/number-{round}={number} example.com/number-{}-",
+                round - 1
+            );
+            stage.label(node, &label).await?;
+            given.push(stage.given(node).await?);
+        }
+        tokio::try_join!(stage.delete_and_return(&nodes), kill_a_keeper(stage), roll(stage))?;
+        let began = Instant::now();
+        for (node, given) in nodes.iter().zip(&given) {
+            stage.has(node, given).await?;
+        }
+        step(&format!(
+            "round {round}: every label is there {:.1?} after the nodes were ready",
+            began.elapsed()
+        ));
+        stage.console.rolled_out(NAMESPACE, "deployment/perennial", PATIENCE).await?;
+    }
+    for node in nodes {
+        stage.take_all(&node).await?;
+    }
+    Ok(())
+}
+
+async fn kill_a_keeper(stage: &Stage) -> anyhow::Result<()> {
+    let pods = stage.kubectl(&format!("get pods --namespace {NAMESPACE} --output name")).await?;
+    if let Some(pod) = pods.lines().next() {
+        stage
+            .kubectl(&format!("delete {pod} --namespace {NAMESPACE} --grace-period=0 --force --wait=false"))
+            .await?;
+    }
+    Ok(())
+}
+
+async fn roll(stage: &Stage) -> anyhow::Result<()> {
+    stage.kubectl(&format!("rollout restart deployment/perennial --namespace {NAMESPACE}")).await.map(drop)
+}
