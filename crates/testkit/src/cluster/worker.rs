@@ -116,6 +116,9 @@ impl Worker {
     }
 
     /// Waits until the Node is there and ready, and returns it.
+    ///
+    /// Ready is what the cluster believes: a machine that was switched off a moment ago still is, until its Lease runs out
+    /// (half a minute) or its Node is deleted.
     pub async fn ready(&self, console: &Console) -> anyhow::Result<Node> {
         let nodes: Api<Node> = Api::all(console.client().await?);
         eventually(PATIENCE, &format!("{} is ready", self.name()), || async {
