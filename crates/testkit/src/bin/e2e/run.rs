@@ -1,6 +1,6 @@
 //! One run: the cluster up, the scenarios one after another, everything down again.
 
-use std::{fs, future::pending, process::ExitCode, time::Instant};
+use std::{cell::OnceCell, fs, future::pending, process::ExitCode, time::Instant};
 
 use anyhow::Context as _;
 use perennial_testkit::cluster::Cluster;
@@ -14,28 +14,37 @@ use crate::{
 
 /// Runs it to its end, or to Ctrl-C.
 pub(crate) async fn run(args: Args) -> ExitCode {
-    let keep = args.keep && args.kubeconfig.is_none();
-    tokio::select! {
+    let mut stage = OnceCell::new();
+    let ended = tokio::select! {
         // We listen for signals before there is anything to take down.
         biased;
-        code = interrupted() => {
-            // A cluster that may be kept does not go with us by itself; any other just did, or does so now.
-            if keep && let Err(error) = Cluster::remove() {
-                say(&format!("the cluster could not be taken down, `make down` tries again: {error:#}"));
-            }
-            code
+        code = interrupted() => Err(code),
+        ended = play(&args, &stage) => Ok(ended),
+    };
+    let (code, keep) = match ended {
+        Ok(Ok(())) => (ExitCode::SUCCESS, false),
+        Ok(Err(error)) => {
+            say(&format!("FAILED: {error:#}"));
+            (ExitCode::FAILURE, args.keep)
         }
-        ended = play(&args) => match ended {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                say(&format!("FAILED: {error:#}"));
-                ExitCode::FAILURE
-            }
-        }
-    }
+        Err(code) => (code, false),
+    };
+    let left = match stage.take() {
+        Some(stage) => stage.leave(keep).await,
+        // A cluster that may be kept does not go with us by itself.
+        None if args.keep && args.kubeconfig.is_none() => Cluster::remove().map(drop),
+        None => Ok(()),
+    };
+    left.map_or_else(
+        |error| {
+            say(&format!("something is left: {error:#}"));
+            ExitCode::FAILURE
+        },
+        |()| code,
+    )
 }
 
-async fn play(args: &Args) -> anyhow::Result<()> {
+async fn play(args: &Args, place: &OnceCell<Stage>) -> anyhow::Result<()> {
     let began = Instant::now();
     let folder = stage::folder();
     // What the last run left.
@@ -43,19 +52,21 @@ async fn play(args: &Args) -> anyhow::Result<()> {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let stage = Stage::set_up(args).await?;
+    let stage = Stage::find(args).await?;
+    let stage = place.get_or_init(|| stage);
     let scenarios = if args.only.is_empty() { Scenario::ALL.to_vec() } else { args.only.clone() };
-    let played = scenes(&stage, &scenarios).await;
-    if let Err(error) = played {
+    let played = match stage.set_up().await {
+        Ok(()) => scenes(stage, &scenarios).await,
+        failed => failed,
+    };
+    if played.is_err() {
         let told = match stage.diagnostics(&folder).await {
             Ok(()) => format!("logs and what kubectl says are in {}", folder.display()),
             Err(error) => format!("logs could not be kept: {error:#}"),
         };
         say(&told);
-        stage.leave(args.keep).await?;
-        return Err(error);
+        return played;
     }
-    stage.leave(false).await?;
     say(&format!("all good, after {:.0?}", began.elapsed()));
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! What scenarios have: a cluster, the image on its nodes, kubectl, helm and the charts.
 
 use std::{
-    fs,
+    fs, mem,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -20,6 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const NAMESPACE: &str = "perennial";
 /// Where the fleet is.
 pub(crate) const SHOP: &str = "perennial-shop";
+/// The definition of Listings, which an uninstall leaves.
+const DEFINITION: &str = "listings.perennial.dev";
 /// Two folders below the workspace.
 const TESTKIT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -58,11 +61,13 @@ pub(crate) struct Stage {
     image: PathBuf,
     /// For kubeconfigs and values, which are no part of what a failure leaves.
     private: TempDir,
+    /// What is ours on a cluster of somebody else, by kind and name.
+    brought: Mutex<Vec<String>>,
 }
 
 impl Stage {
-    /// Brings up a cluster unless there is one, and the image onto it.
-    pub(crate) async fn set_up(args: &Args) -> anyhow::Result<Self> {
+    /// Brings up a cluster, unless there is one.
+    pub(crate) async fn find(args: &Args) -> anyhow::Result<Self> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let image = args.image.clone().unwrap_or_else(|| printed("dev/image/build", "--print"));
         let deb = args.deb.clone().unwrap_or_else(package);
@@ -84,13 +89,22 @@ impl Stage {
         let local = || matches!(ground, Ground::Ours(_)).then(|| "localhost/nginx:local".to_owned());
         let nginx = args.nginx.clone().or_else(local);
         let private = tempfile::Builder::new().prefix("perennial-e2e-").tempdir()?;
-        let stage = Self { ground, console, client, version, nginx, deb, image, private };
-        stage.import().await?;
-        for namespace in [NAMESPACE, SHOP] {
-            stage.create_namespace(namespace).await?;
+        let brought = Mutex::default();
+        Ok(Self { ground, console, client, version, nginx, deb, image, private, brought })
+    }
+
+    /// Brings onto it what all scenarios need.
+    pub(crate) async fn set_up(&self) -> anyhow::Result<()> {
+        self.import().await?;
+        let definition = format!("get crd {DEFINITION} --ignore-not-found --output name");
+        if self.kubectl(&definition).await?.is_empty() {
+            self.bring(&format!("crd {DEFINITION}"));
         }
-        fs::write(stage.values(), format!("image: {{ tag: \"{}\" }}\n{POLICY}", stage.version))?;
-        Ok(stage)
+        for namespace in [NAMESPACE, SHOP] {
+            self.create_namespace(namespace).await?;
+        }
+        fs::write(self.values(), format!("image: {{ tag: \"{}\" }}\n{POLICY}", self.version))?;
+        Ok(())
     }
 
     /// Runs kubectl with these words, and returns what it says.
@@ -180,13 +194,22 @@ impl Stage {
             }
             return cluster.stop();
         }
-        self.helm(&format!("uninstall nginx-fleet --namespace {SHOP} --ignore-not-found")).await?;
-        self.helm(&format!("uninstall perennial --namespace {NAMESPACE} --ignore-not-found")).await?;
-        self.kubectl(&format!("delete namespace {NAMESPACE} {SHOP}")).await?;
+        let brought = mem::take(&mut *self.brought.lock().unwrap_or_else(PoisonError::into_inner));
+        if brought.contains(&format!("namespace {SHOP}")) {
+            self.helm(&format!("uninstall nginx-fleet --namespace {SHOP} --ignore-not-found")).await?;
+            self.helm(&format!("uninstall perennial --namespace {NAMESPACE} --ignore-not-found")).await?;
+        }
+        for thing in &brought {
+            self.kubectl(&format!("delete {thing} --ignore-not-found")).await?;
+        }
         for node in self.nodes().await? {
             self.take_all(&node).await?;
         }
         Ok(())
+    }
+
+    fn bring(&self, thing: &str) {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner).push(thing.to_owned());
     }
 
     /// A folder that goes with us, and is no part of what a failure leaves.
@@ -203,6 +226,7 @@ impl Stage {
     async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
         let there = self.kubectl(&format!("get namespace {name} --ignore-not-found --output name")).await?;
         ensure!(there.is_empty(), "the namespace {name} is there already: it is somebody's");
+        self.bring(&format!("namespace {name}"));
         self.kubectl(&format!("create namespace {name}")).await?;
         self.kubectl(&format!("label namespace {name} pod-security.kubernetes.io/enforce=restricted"))
             .await?;
