@@ -33,12 +33,10 @@ impl State {
     fn node_applied(&mut self, at: usize, version: Version, node: Node, without: Option<Guard>) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        let waiting = replica.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
         if replica.print == Some(node.print())
             && let Sight::Live(live) = &mut replica.line.sight
             && live.uid == super::state::uid(node.life)
-            && !((live.wants_identity || waiting)
-                && live.provider == Provider::Read(None)
+            && !(live.provider == Provider::Read(None)
                 && live.is_young(now)
                 && without != Some(Guard::AskAgain))
         {

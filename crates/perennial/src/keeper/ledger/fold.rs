@@ -34,13 +34,11 @@ impl Ledger {
         let entry = self.entry_mut(&name);
         entry.node_list = list;
         let fingerprint = node.fingerprint(policy);
-        let waiting = entry.line.seen().and_then(Seen::summary).is_some_and(|record| record.waiting);
+        // A young node without a machine may have been told which one it is, and metadata does not show it.
         if let Sight::Live(live) = &mut entry.line.sight
             && entry.fingerprint == Some(fingerprint)
             && live.uid == node.metadata.uid
-            && !((live.wants_identity || waiting)
-                && live.provider == Provider::Read(None)
-                && live.is_young(now))
+            && !(live.provider == Provider::Read(None) && live.is_young(now))
         {
             live.version = live.version.max(version);
             // A line that lagged behind its record may have caught up with it.
