@@ -229,9 +229,10 @@ impl State {
             match self.server.ends().iter().find(|end| end.node.life == named) {
                 Some(_) if judged => {}
                 Some(end) => self.judge_memory(self.writer(at, before), before, write, end.deleted),
-                // A life of another history.
+                // A life of another history. The record says up to where it speaks of this one.
                 None if self.server.born(named).is_none() => {
-                    self.judge_memory(self.writer(at, before), before, write, self.server.node_head());
+                    let upto = record.version.min(self.server.node_head());
+                    self.judge_memory(self.writer(at, before), before, write, upto);
                 }
                 None => self.breaks(Broken::ClosedAlive),
             }
