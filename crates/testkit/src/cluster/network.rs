@@ -122,15 +122,20 @@ pub(super) async fn connect_worker(
     feed(control_plane.network_command("sh")?.arg("-e"), &script)
         .await
         .with_context(|| format!("connecting {name}"))?;
+    // The way to a pod that is not there yet, or no more, is none. By the default route, which leads back where it came
+    // from, whoever asked would be told to take it ever after, and reach the pod minutes later.
     let script = format!(
         "ip link set lo up
          ip address add {}/24 dev eth0
          ip link set eth0 up
+         for link in all default eth0; do echo 0 >/proc/sys/net/ipv4/conf/$link/send_redirects; done
+         ip route add unreachable {}
          ip route add default via {HOST}
          echo 1 >/proc/sys/net/ipv4/ip_forward
          {FORGET_ORPHANS}
          {}",
         address(worker),
+        pods(worker),
         routes_to_pods(Some(worker))
     );
     feed(machine.network_command("sh")?.arg("-e"), &script)
