@@ -132,6 +132,7 @@ async fn a_replica_that_joins_takes_its_share() {
     }
     world.all_recorded(&nodes, &pairs([("team", "red")])).await;
     let share = f64::from(u32::try_from(shares(&members, &nodes)["b"]).unwrap());
+    world.metric_of_reaches("b", "saves_total{kind=\"save\"}", share).await;
     assert_eq!(world.metric_of("b", "saves_total{kind=\"save\"}"), share);
 }
 
