@@ -34,6 +34,7 @@ async fn one_that_only_captures_and_one_that_only_restores_do_all_of_it_together
     }
     // The last one is counted a moment after it is seen.
     world.metric_of_reaches("restores", "restores_total", 6.0).await;
+    assert_eq!(world.metric_of("restores", "restores_total"), 6.0);
     assert_eq!(world.metric_of("captures", "restores_total"), 0.0);
 }
 
@@ -61,4 +62,5 @@ async fn where_nobody_else_restores_the_one_that_does_waits_for_nobody() {
         world.labels_become(&node, &labels).await;
     }
     world.metric_of_reaches("a", "restores_total", 4.0).await;
+    assert_eq!(world.metric_of("a", "restores_total"), 4.0);
 }
