@@ -6,6 +6,8 @@
 # Most tests wait most of the time, so two of them share a core; each may have a control plane of its own, which
 # takes half a gigabyte.
 export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : 8)))
+# The control plane that tests, demo, chaos and bench run against, by its minor version: a folder of dev/controlplane
+export K8S ?= 1.36
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
 # Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
@@ -58,7 +60,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
+test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
 	cargo test --workspace --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
@@ -89,7 +91,7 @@ deny: ## Check licences and advisories of dependencies, if cargo-deny is install
 fmt: ## Format the code
 	cargo fmt --all
 
-controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes)
+controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes; K8S=1.34)
 	@dev/controlplane/build
 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)

@@ -141,19 +141,19 @@ mod tests {
 
     #[test]
     fn helm_and_the_cluster_are_built_from_the_control_planes_modules() {
-        let mut wanted = versions("controlplane", false);
+        let mut wanted = versions("controlplane/1.36", false);
         wanted.retain(|name, _| !name.starts_with("k8s.io/"));
         for name in ["k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils"] {
-            wanted.insert(name.to_owned(), versions("controlplane", false)[name].clone());
+            wanted.insert(name.to_owned(), versions("controlplane/1.36", false)[name].clone());
         }
-        wanted.extend(versions("controlplane", true));
+        wanted.extend(versions("controlplane/1.36", true));
         for module in ["helm", "cluster"] {
             // Otherwise nearly every package is compiled twice.
             assert_eq!(versions(module, true), wanted, "the replace lines of dev/{module}/go.mod");
         }
         assert_eq!(
             versions("cluster", false)["k8s.io/kubernetes"],
-            versions("controlplane", false)["k8s.io/kubernetes"]
+            versions("controlplane/1.36", false)["k8s.io/kubernetes"]
         );
     }
 }
