@@ -9,4 +9,5 @@ mod manifests;
 #[path = "../charts/rendered.rs"]
 #[allow(dead_code, reason = "each suite uses its own part of it")]
 mod rendered;
+mod scraped;
 mod tools;
