@@ -14,6 +14,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+#[cfg(test)]
+mod docs;
 mod process;
 
 /// One label whose values are fixed at compile time, so that their number is bounded.

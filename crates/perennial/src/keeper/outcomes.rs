@@ -73,6 +73,8 @@ impl Keeper {
                 self.ledger.braked(name);
                 self.ledger.put_off(name, Instant::now() + self.config.retry_slowly, Urgency::Later);
             }
+            // What is read again after a failure is no progress yet: whoever fails at every other step has to slow down.
+            outcome @ (Outcome::Node(_) | Outcome::Record(_)) => self.take(name, outcome, now),
             outcome => {
                 self.ledger.succeeded(name);
                 self.take(name, outcome, now);
