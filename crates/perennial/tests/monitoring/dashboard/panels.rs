@@ -231,7 +231,7 @@ fn listings() -> Vec<Panel> {
         Panel::new(Stat, "Endpoints", "On all pages together.").of("max(perennial_listing_endpoints{})", ""),
         none_expected("Held", "Listings whose page a guard holds back.", "perennial_listings_held", "orange"),
         none_expected("Failing", "Listings whose page cannot be made or published.", "perennial_listings_failing", "red"),
-        wait("Oldest page not out", "How long a page that is wanted has not been published.", "perennial_listing_stale_seconds", 600.0)
+        wait("Oldest page not out", "How long a page that is wanted has not been published.", "perennial_listing_stale_seconds", 1800.0)
             .wide(8),
         events(
             "Pages",
