@@ -34,7 +34,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ up: prerequisites ## Bring up a real cluster and leave it running: by kind, or w
 restart-worker: ## Restart the kubelet of a worker of that cluster, which then registers again (WORKER=worker-1)
 	@dev/local restart-worker $(WORKER)
 
+grafana: controlplane ## Bring a small Prometheus and Grafana with the dashboard to that cluster, and open it at localhost:3000
+	@dev/local grafana
+
 down: ## Take that cluster down, with all that it left
 	@dev/local down
 
@@ -60,7 +63,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
+test: lint controlplane s3 helm moto prometheus grafana-sdk ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
 	cargo test --workspace --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
@@ -119,6 +122,13 @@ cluster: controlplane helm ## Build what a real cluster needs: kubelet, containe
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
+
+prometheus: # Installs Prometheus and promtool, which judge the alerts and the dashboard
+	@dev/prerequisites prometheus
+
+grafana-sdk: # Installs Grafana's own types of dashboards
+	@dev/prerequisites python
+	@dev/grafana/check
 
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites

@@ -92,7 +92,7 @@ impl Digest {
 
     /// A number made of it, to hash with.
     #[must_use]
-    pub(crate) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         self.0.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 

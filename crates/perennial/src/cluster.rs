@@ -9,7 +9,7 @@ mod object;
 mod stream;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::Request;
 use http::header::RETRY_AFTER;
@@ -61,10 +61,8 @@ impl Cluster {
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, ApiError> {
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let started = Instant::now();
-        let answer = tokio::time::timeout(DEADLINE, self.ask(request)).await;
-        self.metrics.requests.observe(started.elapsed().as_secs_f64());
-        answer.unwrap_or(Err(ApiError::Timeout))
+        let _call = self.metrics.call();
+        tokio::time::timeout(DEADLINE, self.ask(request)).await.unwrap_or(Err(ApiError::Timeout))
     }
 
     /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it

@@ -13,6 +13,7 @@ mod api;
 mod apply;
 mod brake;
 mod check;
+mod fleet;
 mod ledger;
 mod metrics;
 mod object;
@@ -85,12 +86,12 @@ pub async fn run(
         config,
         policy,
         api,
+        ledger: Ledger::counted_in(metrics.fleet.clone()),
         metrics,
         report,
         roster,
         membership,
         ready,
-        ledger: Ledger::default(),
         streams,
         work: JoinSet::new(),
         workers: HashMap::new(),
@@ -272,6 +273,7 @@ impl Keeper {
                 let name = self.ledger.node_deleted(node, installation, &self.policy, now);
                 self.look(&name);
             }
+            Event::Unobserved(window) => self.unobserved(window),
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
                 self.head = self.head.max(version);
@@ -295,6 +297,7 @@ impl Keeper {
                     self.look(&name);
                 }
             }
+            Event::Unobserved(_) => {}
             Event::Listed(version) => {
                 debug!(version, "records are listed");
                 self.ledger.records_listed();
@@ -302,6 +305,14 @@ impl Keeper {
             }
             Event::OtherHistory => self.begin_anew(),
         }
+    }
+
+    /// Nodes were listed anew because the API server could not tell what happened since they were last watched.
+    fn unobserved(&mut self, window: Duration) {
+        self.metrics.unobserved.inc();
+        self.metrics.unobserved_seconds.inc_by(window.as_secs_f64());
+        let seconds = window.as_secs();
+        warn!(seconds, "nodes were not watched for a while: what ended meanwhile is proved from history");
     }
 
     /// Other members: what waited for somebody may be our turn now.
@@ -337,7 +348,7 @@ impl Keeper {
     fn dispatch(&mut self) {
         while self.work.len() < self.config.concurrency {
             let view = Self::view(&self.config, &self.policy, &self.roster);
-            let Some((name, plan)) = self.ledger.next(&view) else { break };
+            let Some((name, plan, due)) = self.ledger.next(&view) else { break };
             let Some(entry) = self.ledger.entry(&name) else { continue };
             let rank = self.roster.rank(&name, role(&plan, &entry.line, self.config.restore));
             let seen = entry.seen().cloned();
@@ -349,6 +360,7 @@ impl Keeper {
                 records: self.records,
                 ask_again: self.slowly(),
             };
+            self.metrics.queue_seconds.observe(view.at.saturating_duration_since(due).as_secs_f64());
             let whom = name.clone();
             let work = self.work.spawn(async move { apply.carry_out(&whom, plan, seen).await });
             self.workers.insert(work.id(), Worker { name, rank });
@@ -358,12 +370,8 @@ impl Keeper {
 
     fn gauges(&self) {
         let counts = self.ledger.counts();
-        self.metrics.nodes.set(count(counts.nodes));
-        self.metrics.nodes_current.set(count(counts.current));
-        self.metrics.pending.set(count(counts.pending));
         self.metrics.inflight.set(count(self.work.len()));
         self.metrics.brake.set(i64::from(self.brake.is_engaged()));
-        self.metrics.current_ratio.set(ratio(counts.current, counts.nodes));
         self.membership.metrics.share.set(ratio(counts.first, counts.nodes));
     }
 }

@@ -21,6 +21,7 @@ mod say;
 mod seen;
 mod slices;
 mod sources;
+mod standings;
 mod status;
 
 use std::collections::BTreeMap;
@@ -147,7 +148,6 @@ impl Lister {
                     }
                 }
             }
-            self.shared.metrics.listings.set(i64::try_from(self.listings.len()).unwrap_or(i64::MAX));
         }
     }
 
@@ -156,6 +156,7 @@ impl Lister {
             Event::Listing => self.list += 1,
             Event::Applied(listing) => self.applied(&listing),
             Event::Deleted(listing) => self.remove(&listing.id()),
+            Event::Unobserved(_) => {}
             Event::Listed(version) => {
                 debug!(version, "listings are listed");
                 self.miss();

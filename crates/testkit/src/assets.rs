@@ -39,6 +39,11 @@ pub fn helm() -> anyhow::Result<PathBuf> {
     Ok(built("helm/build", &["--print-dir", "--no-build"], "no Helm to run: run `make helm`")?.join("helm"))
 }
 
+/// The folder with the Prometheus operator's own definitions, which are downloaded when they are not there.
+pub fn prometheus_operator() -> anyhow::Result<PathBuf> {
+    built("prometheus-operator/definitions", &[], "no definitions of the Prometheus operator")
+}
+
 /// What a whole cluster has besides its control plane: programs, and images.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterAssets {

@@ -79,6 +79,9 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Unproved, Self::OtherMachine, Self::PrivilegedDropped, Self::Rewritten];
+
     /// The reason, as Kubernetes Events and metrics spell it.
     #[must_use]
     pub fn reason(self) -> &'static str {
@@ -126,6 +129,9 @@ pub enum Erasure {
 }
 
 impl Erasure {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Expired, Self::OverCap, Self::Empty, Self::Forgotten];
+
     /// As metrics and logs spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -178,6 +184,16 @@ pub enum Why {
 }
 
 impl Why {
+    /// Those for which a line that is not settled is left as it is.
+    pub const SKIPS: [Self; 6] = [
+        Self::Terminating,
+        Self::RestoreOff,
+        Self::CaptureOff,
+        Self::IdentityUnknown,
+        Self::NewerSchema,
+        Self::Unreadable,
+    ];
+
     /// As metrics and logs spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -41,6 +41,21 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
+    /// All kinds.
+    pub(crate) const KINDS: [&'static str; 11] = [
+        "conflict",
+        "not_found",
+        "expired",
+        "throttled",
+        "unauthorized",
+        "forbidden",
+        "invalid",
+        "server",
+        "timeout",
+        "transport",
+        "malformed",
+    ];
+
     /// The kind, as metrics and logs spell it.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

@@ -2,23 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tracing::error;
 
 use super::error::ApiError;
-use crate::metrics::Kind;
+use crate::metrics::ByKind;
 
 /// What every part measures of its calls.
 #[derive(Debug)]
 pub struct Metrics {
-    errors: Family<Kind, Counter>,
+    errors: ByKind,
     pub(crate) relists: Counter,
     pub(crate) events_dropped: Counter,
-    pub(crate) requests: Histogram,
+    requests: Histogram,
+    requests_inflight: Gauge,
     pub(crate) forbidden: Forbidden,
 }
 
@@ -26,25 +28,48 @@ impl Metrics {
     /// Registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
+        let help = "Failed calls to the API server, and work that panicked, by kind";
+        let kinds = ApiError::KINDS.into_iter().chain(["panic"]);
         let metrics = Self {
-            errors: Family::default(),
+            errors: ByKind::register(registry, "errors", help, kinds),
             relists: Counter::default(),
             events_dropped: Counter::default(),
             requests: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
+            requests_inflight: Gauge::default(),
             forbidden: Forbidden::default(),
         };
-        registry.register("errors", "Failed calls to the API server, by kind", metrics.errors.clone());
         let help = "Lists that were needed because the watch's history was gone";
         registry.register("relists", help, metrics.relists.clone());
         let help = "Kubernetes Events dropped rather than delaying the work";
         registry.register("events_dropped", help, metrics.events_dropped.clone());
         let help = "Seconds that calls to the API server took";
         registry.register("request_seconds", help, metrics.requests.clone());
+        let help = "Calls to the API server under way, watches not counted";
+        registry.register("requests_inflight", help, metrics.requests_inflight.clone());
         metrics
     }
 
     pub(crate) fn error(&self, kind: &'static str) {
-        self.errors.get_or_create(&Kind { kind }).inc();
+        self.errors.inc(kind);
+    }
+
+    /// A call is under way until this is dropped, which is also when nobody waits for it any more.
+    pub(crate) fn call(&self) -> Call<'_> {
+        self.requests_inflight.inc();
+        Call { metrics: self, started: Instant::now() }
+    }
+}
+
+/// A call under way.
+pub(crate) struct Call<'a> {
+    metrics: &'a Metrics,
+    started: Instant,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.metrics.requests_inflight.dec();
+        self.metrics.requests.observe(self.started.elapsed().as_secs_f64());
     }
 }
 

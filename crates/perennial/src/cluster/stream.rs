@@ -18,6 +18,7 @@ use kube::core::request::Request as Resource;
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
@@ -39,6 +40,9 @@ pub(crate) enum Event<T> {
     Applied(T),
     /// An object as it was at its deletion.
     Deleted(T),
+    /// For so long nothing was watched that the API server could not tell what happened: the list that is complete
+    /// next shows what came of it.
+    Unobserved(Duration),
     /// The list is complete, as of this version.
     Listed(Version),
     /// Versions run backwards: this is another history. The stream has ended.
@@ -125,7 +129,17 @@ impl From<ApiError> for Broken {
 
 /// Follows `target` until nobody listens or history changes.
 pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Sender<Event<T>>) {
-    let mut stream = Stream { cluster, target, to, at: None, listed: false, streamed: true, failures: 0 };
+    let mut stream = Stream {
+        cluster,
+        target,
+        to,
+        at: None,
+        listed: false,
+        heard: Instant::now(),
+        gap: None,
+        streamed: true,
+        failures: 0,
+    };
     loop {
         match stream.step().await {
             Broken::Unheard => return,
@@ -148,6 +162,10 @@ struct Stream<T> {
     at: Option<Version>,
     /// The list under way, or the last one, is complete.
     listed: bool,
+    /// Until when whatever happened was told.
+    heard: Instant,
+    /// Since when it was not, and cannot be told any more.
+    gap: Option<Instant>,
     /// The server streams lists.
     streamed: bool,
     failures: u32,
@@ -173,6 +191,9 @@ impl<T: Followed> Stream<T> {
         match error {
             ApiError::Expired => {
                 info!(what, "history is gone: listing anew");
+                if self.listed {
+                    self.gap = Some(self.heard);
+                }
                 self.listed = false;
                 self.cluster.metrics().relists.inc();
             }
@@ -244,6 +265,9 @@ impl<T: Followed> Stream<T> {
     async fn end_list(&mut self, version: Version) -> Result<(), Broken> {
         self.listed = true;
         self.reached(version);
+        if let Some(since) = self.gap.take() {
+            self.tell(Event::Unobserved(since.elapsed())).await?;
+        }
         self.tell(Event::Listed(version)).await
     }
 
@@ -266,10 +290,19 @@ impl<T: Followed> Stream<T> {
         let events = tokio::time::timeout(SILENCE, client.request_events::<T>(request));
         let events = events.await.map_err(|_| ApiError::Timeout)?.map_err(ApiError::from)?;
         let mut events = std::pin::pin!(events);
+        let mut heard_of = false;
         loop {
             let next = tokio::time::timeout(SILENCE, events.try_next());
-            match next.await.map_err(|_| ApiError::Timeout)? {
-                Ok(Some(event)) => self.take(event).await?,
+            let next = next.await.map_err(|_| ApiError::Timeout)?;
+            // A watch that works tells all until it breaks; one that has not told anything yet may be behind.
+            if heard_of {
+                self.heard = Instant::now();
+            }
+            match next {
+                Ok(Some(event)) => {
+                    self.take(event).await?;
+                    heard_of = true;
+                }
                 Ok(None) => return Ok(()),
                 // One object that cannot be read must not stall all others.
                 Err(kube::Error::SerdeError(error)) => {
@@ -309,6 +342,7 @@ impl<T: Followed> Stream<T> {
     fn reached(&mut self, version: Version) {
         if self.listed {
             self.at = self.at.max(Some(version));
+            self.heard = Instant::now();
             self.failures = 0;
         }
     }

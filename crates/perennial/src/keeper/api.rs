@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::object::{NodeObject, RecordObject};
+use super::object::{NodeObject, PatchedNode, RecordObject};
 use crate::cluster::{ApiError, Cluster, List, PAGE};
 
 /// The label that carries a record's state.
@@ -79,8 +79,9 @@ impl Api {
         Ok(list.items.into_iter().find(|node| node.metadata.name == name))
     }
 
-    /// Patches a Node, if it is still the incarnation and the version that was decided on.
-    pub(crate) async fn patch_node(&self, name: &str, patch: &Patch) -> Result<NodeObject, ApiError> {
+    /// Patches a Node, if it is still the incarnation and the version that was decided on: as it is now, and whether
+    /// it is Ready.
+    pub(crate) async fn patch_node(&self, name: &str, patch: &Patch) -> Result<(NodeObject, bool), ApiError> {
         let mut annotations = patch.annotations.clone();
         annotations.extend(patch.mark.annotation(&self.installation, patch.uid));
         let mut body = json!({
@@ -100,7 +101,9 @@ impl Api {
             body["spec"]["taints"] = json!(self.taints_with(name, patch).await?);
         }
         let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
-        self.cluster.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await
+        let patched =
+            self.cluster.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await;
+        patched.map(PatchedNode::into_node)
     }
 
     /// The node's taints as they are, to the letter, with those to add. A merge patch replaces the list, so

@@ -33,7 +33,14 @@ pub(crate) enum Outcome {
     /// The record was written.
     Wrote(RecordObject, Box<Write>, &'static str),
     /// The node was patched.
-    Patched(NodeObject, Box<Patch>),
+    Patched {
+        /// As it is now.
+        node: NodeObject,
+        /// It was Ready by then.
+        ready: bool,
+        /// With what.
+        patch: Box<Patch>,
+    },
     /// Somebody was faster; this is what is there now.
     Overtaken(Box<Outcome>),
     /// There was nothing to do.
@@ -159,8 +166,8 @@ impl Apply {
     }
 
     async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {
-        let node = self.api.patch_node(name, &patch).await?;
-        Ok(Outcome::Patched(node, patch))
+        let (node, ready) = self.api.patch_node(name, &patch).await?;
+        Ok(Outcome::Patched { node, ready, patch })
     }
 
     /// Copies the bytes of an unreadable record into a ConfigMap of its own, named by what is in it.

@@ -3,6 +3,7 @@
 //! Events are folded into lines synchronously; whatever a fold leaves pending is queued by urgency, one entry
 //! a node, so that memory stays bounded however long the API server is away.
 
+mod churn;
 mod entry;
 mod fold;
 mod kin;
@@ -18,8 +19,9 @@ use perennial_core::record::Version;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::fleet::{Counted, Counts, Fleet, Standing};
 use crate::members::{Role, Roster};
-use entry::{PutOff, Standing, urgency};
+use entry::{PutOff, urgency};
 
 pub(crate) use entry::{Entry, Urgency, role};
 
@@ -44,7 +46,8 @@ pub(crate) struct View<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: HashMap<Name, Entry>,
-    queues: [VecDeque<Name>; URGENCIES],
+    /// What is due, and since when.
+    queues: [VecDeque<(Name, Instant)>; URGENCIES],
     timers: BinaryHeap<Reverse<(Instant, Name)>>,
     node_list: u32,
     record_list: u32,
@@ -52,21 +55,9 @@ pub(crate) struct Ledger {
     records_listed: bool,
     /// How far the watch of nodes has told.
     told: Version,
-    standings: [usize; 4],
-    /// How many nodes are there, and for how many of them this replica comes first.
-    nodes: usize,
-    first: usize,
+    fleet: Arc<Fleet>,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
-}
-
-/// How the fleet stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) nodes: usize,
-    pub(crate) first: usize,
-    pub(crate) current: usize,
-    pub(crate) pending: usize,
 }
 
 /// What came of looking at a line.
@@ -79,6 +70,11 @@ pub(crate) enum Looked {
 }
 
 impl Ledger {
+    /// One that counts its lines there.
+    pub(crate) fn counted_in(fleet: Arc<Fleet>) -> Self {
+        Self { fleet, ..Self::default() }
+    }
+
     pub(crate) fn is_synced(&self) -> bool {
         self.nodes_listed && self.records_listed
     }
@@ -157,7 +153,7 @@ impl Ledger {
                     wake = Some(until);
                 } else if !entry.held && entry.queued.is_none_or(|queued| urgency < queued) {
                     entry.queued = Some(urgency);
-                    self.queues[urgency as usize].push_back(name.clone());
+                    self.queues[urgency as usize].push_back((name.clone(), view.at));
                 }
                 Standing::Pending
             }
@@ -168,32 +164,25 @@ impl Ledger {
             entry.timer = Some(at);
             self.timers.push(Reverse((at, name.clone())));
         }
-        let before = std::mem::replace(&mut entry.standing, standing);
-        let was_there = std::mem::replace(&mut entry.there, matches!(entry.line.sight, Sight::Live(_)));
-        self.nodes = self.nodes + usize::from(entry.there) - usize::from(was_there);
-        if entry.there != was_there {
-            let first = entry.there && view.roster.rank(name, Role::Capture) == 0;
-            self.first = self.first + usize::from(first) - usize::from(entry.first);
-            entry.first = first;
-        }
         let forgotten = standing == Standing::Nothing
             && matches!(plan, Plan::Rest(Why::NothingKept | Why::Forgotten))
             && entry.line.seen().is_none();
-        self.standings[before as usize] = self.standings[before as usize].saturating_sub(1);
-        self.standings[standing as usize] += 1;
+        let counted = entry.count(name, &plan, standing, view);
+        self.fleet.recount(&mut entry.counted, if forgotten { Counted::default() } else { counted }, view.at);
         if forgotten {
             self.entries.remove(name);
         }
         looked
     }
 
-    /// The next line to act on, with its plan, most urgent first.
-    pub(crate) fn next(&mut self, view: &View<'_>) -> Option<(Name, Plan)> {
+    /// The next line to act on, with its plan and since when it was due, most urgent first.
+    pub(crate) fn next(&mut self, view: &View<'_>) -> Option<(Name, Plan, Instant)> {
         loop {
-            let (urgency, name) = self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
-                let name = queue.pop_front()?;
-                Some((urgency, name))
-            })?;
+            let (urgency, (name, due)) =
+                self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
+                    let due = queue.pop_front()?;
+                    Some((urgency, due))
+                })?;
             let Some(entry) = self.entries.get_mut(&name) else { continue };
             if entry.queued.is_none_or(|queued| queued as usize != urgency) {
                 continue;
@@ -208,7 +197,7 @@ impl Ledger {
                 plan if entry.turn(&name, &plan, view) > view.at => drop(plan),
                 plan => {
                     entry.busy = true;
-                    return Some((name, plan));
+                    return Some((name, plan, due));
                 }
             }
             self.look(&name, view);
@@ -263,6 +252,13 @@ impl Ledger {
         }
     }
 
+    /// The brake keeps a line from being erased or shrunk.
+    pub(crate) fn braked(&mut self, name: &Name) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.braked = true;
+        }
+    }
+
     /// Work on a line went well.
     pub(crate) fn succeeded(&mut self, name: &Name) {
         if let Some(entry) = self.entries.get_mut(name) {
@@ -306,10 +302,11 @@ impl Ledger {
 
     /// Counts anew for how many nodes this replica comes first.
     pub(crate) fn rank_anew(&mut self, roster: &Roster) {
-        self.first = 0;
+        let now = Instant::now();
         for (name, entry) in &mut self.entries {
-            entry.first = entry.there && roster.rank(name, Role::Capture) == 0;
-            self.first += usize::from(entry.first);
+            let first = entry.counted.there && roster.rank(name, Role::Capture) == 0;
+            let counted = Counted { first, ..entry.counted };
+            self.fleet.recount(&mut entry.counted, counted, now);
         }
     }
 
@@ -319,8 +316,17 @@ impl Ledger {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let [_, current, _, pending] = self.standings;
-        Counts { nodes: self.nodes, first: self.first, current, pending }
+        self.fleet.counts()
+    }
+
+    /// The nodes whose kept values go back and forth most often, and how often they did.
+    #[allow(dead_code, reason = "for the status page")]
+    pub(crate) fn churners(&self, most: usize) -> Vec<(Name, u16)> {
+        let churned = self.entries.iter().filter(|(_, entry)| entry.churn.times() > 0);
+        let mut churned: Vec<_> = churned.map(|(name, entry)| (name.clone(), entry.churn.times())).collect();
+        churned.sort_by(|(a, often), (b, oftener)| oftener.cmp(often).then(a.cmp(b)));
+        churned.truncate(most);
+        churned
     }
 
     /// The records, as far as their summaries are known: name, state, since when.

@@ -1,63 +1,77 @@
-//! What the keeper measures of itself.
+//! What the keeper measures of itself. How the fleet stands is counted in [`Fleet`].
 
+use std::sync::Arc;
+
+use perennial_core::keeper::{Erasure, Notice, Why};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::metrics::Kind;
+use super::fleet::Fleet;
+use crate::metrics::ByKind;
 
 /// The keeper's metrics.
 #[derive(Debug)]
 pub struct Metrics {
-    pub(crate) nodes: Gauge,
-    pub(crate) nodes_current: Gauge,
-    pub(crate) current_ratio: Gauge<f64, std::sync::atomic::AtomicU64>,
-    pub(crate) pending: Gauge,
-    pub(crate) records: Gauge,
-    pub(crate) absent: Gauge,
-    pub(crate) unreadable: Gauge,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) inflight: Gauge,
     pub(crate) brake: Gauge,
-    saves: Family<Kind, Counter>,
+    pub(crate) saves: ByKind,
+    pub(crate) erases: ByKind,
+    pub(crate) skips: ByKind,
+    pub(crate) notices: ByKind,
+    pub(crate) proofs: ByKind,
     pub(crate) restores: Counter,
+    pub(crate) after_ready: Counter,
     pub(crate) labels_restored: Counter,
-    erases: Family<Kind, Counter>,
-    skips: Family<Kind, Counter>,
-    notices: Family<Kind, Counter>,
-    proofs: Family<Kind, Counter>,
     pub(crate) churn: Counter,
     pub(crate) refused: Counter,
     pub(crate) histories: Counter,
+    pub(crate) unobserved: Counter,
+    pub(crate) unobserved_seconds: Counter<f64, std::sync::atomic::AtomicU64>,
     pub(crate) restore_seconds: Histogram,
+    pub(crate) queue_seconds: Histogram,
 }
 
 impl Metrics {
     /// Registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
+        let fleet = Arc::<Fleet>::default();
+        registry.register_collector(Box::new(fleet.clone()));
+        let by_kind = [
+            ("saves", "Records written, by transition", vec!["save", "close", "give"]),
+            ("erases", "Records removed, by reason", Erasure::ALL.map(Erasure::as_str).into()),
+            (
+                "skips",
+                "Decisions to leave a node as it is though it is not settled, by reason",
+                Why::SKIPS.map(Why::as_str).into(),
+            ),
+            ("notices", "What a person should look at, by reason", notices()),
+            ("proofs", "Ends looked up in etcd's history, by outcome", vec!["proved", "lost"]),
+        ];
+        let [saves, erases, skips, notices, proofs] =
+            by_kind.map(|(name, help, kinds)| ByKind::register(registry, name, help, kinds));
         let metrics = Self {
-            nodes: Gauge::default(),
-            nodes_current: Gauge::default(),
-            current_ratio: Gauge::default(),
-            pending: Gauge::default(),
-            records: Gauge::default(),
-            absent: Gauge::default(),
-            unreadable: Gauge::default(),
+            fleet,
             inflight: Gauge::default(),
             brake: Gauge::default(),
-            saves: Family::default(),
+            saves,
+            erases,
+            skips,
+            notices,
+            proofs,
             restores: Counter::default(),
+            after_ready: Counter::default(),
             labels_restored: Counter::default(),
-            erases: Family::default(),
-            skips: Family::default(),
-            notices: Family::default(),
-            proofs: Family::default(),
             churn: Counter::default(),
             refused: Counter::default(),
             histories: Counter::default(),
+            unobserved: Counter::default(),
+            unobserved_seconds: Counter::default(),
             restore_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 16)),
+            queue_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 18)),
         };
         metrics.name(registry);
         metrics
@@ -65,32 +79,15 @@ impl Metrics {
 
     fn name(&self, registry: &mut Registry) {
         let gauges = [
-            ("nodes", "Nodes that are there", &self.nodes),
-            ("nodes_current", "Nodes whose record is current", &self.nodes_current),
-            ("pending", "Nodes about which somebody has to act", &self.pending),
-            ("records", "Records", &self.records),
-            ("records_absent", "Records of nodes that are away", &self.absent),
-            ("records_unreadable", "Records that cannot be read", &self.unreadable),
             ("inflight", "Nodes worked on at this moment", &self.inflight),
             ("brake_engaged", "1 while collection and shrinking are stopped by the brake", &self.brake),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
         }
-        let help = "Share of nodes whose record is current: nodes_current divided by nodes";
-        registry.register("nodes_current_ratio", help, self.current_ratio.clone());
-        let families = [
-            ("saves", "Records written, by transition", &self.saves),
-            ("erases", "Records removed, by reason", &self.erases),
-            ("skips", "Decisions to leave a node as it is though it is not settled, by reason", &self.skips),
-            ("notices", "What a person should look at, by reason", &self.notices),
-            ("proofs", "Ends looked up in etcd's history, by outcome", &self.proofs),
-        ];
-        for (name, help, family) in families {
-            registry.register(name, help, family.clone());
-        }
         let counters = [
             ("restores", "Nodes that got back what they lacked", &self.restores),
+            ("restored_after_ready", "Restores at which the node was Ready already", &self.after_ready),
             ("labels_restored", "Labels put back", &self.labels_restored),
             (
                 "churn",
@@ -99,31 +96,24 @@ impl Metrics {
             ),
             ("records_refused", "Records that would not fit into a ConfigMap", &self.refused),
             ("histories", "Times that versions ran backwards", &self.histories),
+            (
+                "unobserved",
+                "Windows of the Node watch that the API server could not fill, so that nodes were listed anew",
+                &self.unobserved,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
+        let help = "Seconds that those windows lasted";
+        registry.register("unobserved_seconds", help, self.unobserved_seconds.clone());
         let help = "Seconds from a node's creation to its restore";
         registry.register("restore_seconds", help, self.restore_seconds.clone());
+        let help = "Seconds from work that is due to its beginning";
+        registry.register("queue_seconds", help, self.queue_seconds.clone());
     }
+}
 
-    pub(crate) fn save(&self, transition: &'static str) {
-        self.saves.get_or_create(&Kind { kind: transition }).inc();
-    }
-
-    pub(crate) fn erase(&self, why: &'static str) {
-        self.erases.get_or_create(&Kind { kind: why }).inc();
-    }
-
-    pub(crate) fn skip(&self, why: &'static str) {
-        self.skips.get_or_create(&Kind { kind: why }).inc();
-    }
-
-    pub(crate) fn notice(&self, reason: &'static str) {
-        self.notices.get_or_create(&Kind { kind: reason }).inc();
-    }
-
-    pub(crate) fn proof(&self, outcome: &'static str) {
-        self.proofs.get_or_create(&Kind { kind: outcome }).inc();
-    }
+fn notices() -> Vec<&'static str> {
+    Notice::ALL.map(Notice::reason).into_iter().chain(["RecordUnreadable"]).collect()
 }

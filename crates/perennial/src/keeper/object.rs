@@ -37,6 +37,39 @@ struct NodeTaint {
     value: Option<String>,
 }
 
+/// A Node as a patch is answered: with its status, which nothing is decided by.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PatchedNode {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Option<NodeSpec>,
+    #[serde(default)]
+    status: Option<NodeStatus>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NodeStatus {
+    #[serde(default)]
+    conditions: Option<Vec<NodeCondition>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NodeCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+impl PatchedNode {
+    /// The node, and whether it is Ready.
+    pub(crate) fn into_node(self) -> (NodeObject, bool) {
+        let Self { metadata, spec, status } = self;
+        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+        let ready = conditions.iter().any(|one| one.kind == "Ready" && one.status == "True");
+        (NodeObject { metadata, spec }, ready)
+    }
+}
+
 impl Followed for NodeObject {
     fn meta(&self) -> &Meta {
         &self.metadata

@@ -44,7 +44,7 @@ impl Keeper {
     fn count(&self, rank: usize, outcome: &Outcome) {
         let metrics = &self.membership.metrics;
         match outcome {
-            Outcome::Wrote(..) | Outcome::Patched(..) | Outcome::Erased(..) if rank > 0 => {
+            Outcome::Wrote(..) | Outcome::Patched { .. } | Outcome::Erased(..) if rank > 0 => {
                 metrics.takeovers.inc();
             }
             // Only replicas write records; a Node may change for any reason but that it bears the mark.
@@ -70,8 +70,11 @@ impl Keeper {
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt),
             // Whatever is more urgent than collection does not wait for a person.
             Outcome::Braked => {
+                self.ledger.braked(name);
                 self.ledger.put_off(name, Instant::now() + self.config.retry_slowly, Urgency::Later);
             }
+            // What is read again after a failure is no progress yet: whoever fails at every other step has to slow down.
+            outcome @ (Outcome::Node(_) | Outcome::Record(_)) => self.take(name, outcome, now),
             outcome => {
                 self.ledger.succeeded(name);
                 self.take(name, outcome, now);
@@ -100,12 +103,12 @@ impl Keeper {
                 self.report.unreadable(name, self.ledger.entry_mut(name));
             }
             Outcome::Proved(end) => {
-                self.metrics.proof("proved");
+                self.metrics.proofs.inc("proved");
                 debug!(node = %name, uid = %end.uid, version = end.version, "proved an end from history");
                 self.ledger.entry_mut(name).line.node_ended(end);
             }
             Outcome::Lost(uid) => {
-                self.metrics.proof("lost");
+                self.metrics.proofs.inc("lost");
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
@@ -113,10 +116,10 @@ impl Keeper {
                 self.report.wrote(name, &write, transition);
                 self.ledger.record_written(name, &object);
             }
-            Outcome::Patched(node, patch) => {
+            Outcome::Patched { node, ready, patch } => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
                 let live = self.ledger.entry(name).and_then(|entry| entry.line.live());
-                self.report.patched(name, &patch, live, now);
+                self.report.patched(name, &patch, live, ready, now);
             }
             Outcome::SetAside => {
                 if let RecordSight::Seen(seen) = &mut self.ledger.entry_mut(name).line.record
@@ -126,7 +129,7 @@ impl Keeper {
                 }
             }
             Outcome::Erased(why, version) => {
-                self.metrics.erase(why.as_str());
+                self.metrics.erases.inc(why.as_str());
                 let uid = self.uid(name);
                 info!(node = %name, uid, why = why.as_str(), "erased the record");
                 self.ledger.record_erased(name, version, why);

@@ -22,7 +22,7 @@ impl Report {
     pub(crate) fn wrote(&self, name: &Name, write: &Write, transition: &'static str) {
         let record = &write.record;
         let uid = record.incarnation.uid;
-        self.metrics.save(transition);
+        self.metrics.saves.inc(transition);
         if write.churned {
             self.metrics.churn.inc();
         }
@@ -65,7 +65,7 @@ impl Report {
             Notice::Rewritten => "RecordUnreadable",
             Notice::Unproved => notice.reason(),
         };
-        self.metrics.notice(notice.reason());
+        self.metrics.notices.inc(notice.reason());
         warn!(node = %name, %uid, reason = notice.reason(), message);
         let message = message.to_owned();
         self.teller.tell(Told {
@@ -76,7 +76,14 @@ impl Report {
         });
     }
 
-    pub(crate) fn patched(&self, name: &Name, patch: &Patch, live: Option<&Live>, now: Timestamp) {
+    pub(crate) fn patched(
+        &self,
+        name: &Name,
+        patch: &Patch,
+        live: Option<&Live>,
+        ready: bool,
+        now: Timestamp,
+    ) {
         let Patch { uid, labels, annotations, taints, cordon, withheld, .. } = patch;
         let keys: Vec<&str> = labels.keys().chain(annotations.keys()).map(String::as_str).collect();
         let keys = keys.into_iter().chain(taints.iter().map(|taint| taint.key.as_str())).collect::<Vec<_>>();
@@ -86,6 +93,7 @@ impl Report {
         }
         let seconds = live.map_or(0.0, |live| now.duration_since(live.created).as_secs_f64().max(0.0));
         self.metrics.restores.inc();
+        self.metrics.after_ready.inc_by(u64::from(ready));
         self.metrics.labels_restored.inc_by(labels.len() as u64);
         self.metrics.restore_seconds.observe(seconds);
         let named = list(&keys);
@@ -104,7 +112,7 @@ impl Report {
         let Some(Body::Unreadable { why, hint, aside: false }) = entry.seen().map(|seen| &seen.body) else {
             return;
         };
-        self.metrics.notice("RecordUnreadable");
+        self.metrics.notices.inc("RecordUnreadable");
         warn!(node = %name, uid = hint.map(display), why, "the record cannot be read; its bytes are copied aside");
         let message =
             format!("the record cannot be read ({why}); its bytes are copied aside, nothing is given");
@@ -115,7 +123,7 @@ impl Report {
 
     /// A node is left as it is, though something is owed to it.
     pub(crate) fn skipped(&self, name: &Name, entry: Option<&Entry>, why: Why) {
-        self.metrics.skip(why.as_str());
+        self.metrics.skips.inc(why.as_str());
         let uid = entry.and_then(|entry| entry.line.live()).map(|live| live.uid);
         let message = match why {
             Why::IdentityUnknown => {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use perennial_core::keeper::Body;
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
 use super::check::{self, Checked};
-use super::{Keeper, Streams, count};
+use super::{Keeper, Streams};
 
 impl Keeper {
     /// Another history: nothing that was seen before counts.
@@ -100,7 +99,7 @@ impl Keeper {
     fn in_step(&mut self) {
         self.synced = true;
         self.look_at_all();
-        self.count_records();
+        self.records = self.ledger.counts().records;
         info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
         self.ready.mark();
         self.membership.announce();
@@ -121,20 +120,12 @@ impl Keeper {
         }
     }
 
-    fn count_records(&mut self) {
-        let unreadable = |body: &Body| matches!(body, Body::Unreadable { .. } | Body::Newer);
-        self.records = self.ledger.records().count();
-        let broken = self.ledger.records().filter(|(_, seen)| unreadable(&seen.body)).count();
-        self.metrics.records.set(count(self.records));
-        self.metrics.unreadable.set(count(broken));
-    }
-
     /// Marks what lies beyond the cap, and looks at whatever may be due for removal.
     pub(super) fn collect(&mut self) {
         if !self.synced {
             return;
         }
-        self.count_records();
+        self.records = self.ledger.counts().records;
         let mut closed = Vec::new();
         let mut empty = Vec::new();
         for (name, seen) in self.ledger.records() {
@@ -145,7 +136,6 @@ impl Keeper {
                 empty.push(name.clone());
             }
         }
-        self.metrics.absent.set(count(closed.len()));
         closed.sort();
         let over = closed.len().saturating_sub(self.policy.max_absent());
         for (place, (_, name)) in closed.iter().enumerate() {

@@ -7,6 +7,8 @@
 //! ```
 //! Every replica makes the page and shows it; the one whose turn it is publishes it and says so in the status.
 
+mod saying;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,20 +24,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::Shared;
-use super::listing::ListingStatus;
 use super::order::{Id, Order};
 use super::places::{Done, Foreign, News, Places};
 use super::render::{Made, Material, make};
 use super::seen::Seen;
 use super::sources::{Read, Sources, Text};
-use super::status::{Stage, View, project};
-use crate::cluster::{ApiError, backoff};
+use super::standings::Stands;
+use super::status::Stage;
+use crate::cluster::ApiError;
 use crate::members::{Role, Roster};
+use saying::last_good;
 
 /// How long pages that are on their way may take to arrive.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long a status that was written is left to the watch to tell of.
-const HEARD: Duration = Duration::from_millis(100);
 
 /// One listing at work.
 pub(crate) struct Actor {
@@ -77,6 +78,9 @@ pub(crate) struct Actor {
     /// When to try the status again.
     say_after: Instant,
     unheard: u32,
+    /// Since when there is no page to publish.
+    troubled: Option<Instant>,
+    stands: Stands,
 }
 
 impl Actor {
@@ -91,6 +95,7 @@ impl Actor {
         let now = Instant::now();
         let sources = Sources::new(shared.cluster.clone(), &id.namespace);
         shared.pages.expect(&id);
+        let stands = shared.metrics.standings.follow();
         Self {
             id,
             shared,
@@ -117,6 +122,8 @@ impl Actor {
             unsaid: None,
             say_after: now,
             unheard: 0,
+            troubled: None,
+            stands,
         }
     }
 
@@ -206,6 +213,7 @@ impl Actor {
         self.make();
         self.publish();
         self.say();
+        self.stand();
     }
 
     /// The time that pages are paced by.
@@ -387,60 +395,9 @@ impl Actor {
         let at = [self.due().map(|(at, _)| at), self.publish_at(), say];
         at.into_iter().flatten().min().unwrap_or(far)
     }
-
-    /// Brings the status up to date, where it is this replica's turn.
-    fn say(&mut self) {
-        let seen = self.seen.borrow().clone();
-        let Some(object) = &seen.object else { return };
-        if matches!(self.stage, Stage::Starting) && !object.status.conditions.is_empty() {
-            return;
-        }
-        let view = View {
-            stage: &self.stage,
-            generation: object.generation,
-            said: &object.status,
-            destinations: self.places.statuses(),
-        };
-        let status = project(&view, Timestamp::now());
-        if status == object.status {
-            self.unsaid = None;
-            self.places.told();
-            return;
-        }
-        let since = *self.unsaid.get_or_insert_with(Instant::now);
-        let turn = self.say_after.max(since + self.delay());
-        if self.saying.is_empty() && turn <= Instant::now() {
-            self.saying.spawn(super::say::say(self.shared.clone(), self.id.clone(), object.clone(), status));
-        }
-    }
-
-    fn said(&mut self, said: Result<(), ApiError>) {
-        match said {
-            Ok(()) => self.unheard = 0,
-            Err(error) => {
-                self.unheard += 1;
-                self.shared.cluster.metrics().error(error.kind());
-                if matches!(error, ApiError::Forbidden(_)) {
-                    self.shared.cluster.metrics().forbidden.tell(&error);
-                }
-                debug!(listing = %self.id, %error, "cannot write the status");
-            }
-        }
-        // The watch tells what came of it.
-        self.say_after = Instant::now() + backoff(self.unheard).max(HEARD);
-    }
 }
 
 /// Tells one change from the next.
 fn token(change: u64) -> Digest {
     Digest::of(&change.to_be_bytes())
-}
-
-/// The last good page, as a status tells of it.
-fn last_good(status: &ListingStatus) -> Option<Stamp> {
-    Some(Stamp {
-        digest: Digest::parse(status.digest.as_deref()?)?,
-        endpoints: status.endpoints?.try_into().ok()?,
-        versions: Versions::default(),
-    })
 }

@@ -1,5 +1,7 @@
 //! Opens a place: reads the credentials and certificates that it names, where they lie beside the listing.
 
+use std::collections::BTreeSet;
+
 use kube::api::GetParams;
 use kube::core::request::Request as Resource;
 use perennial_core::kept::Pairs;
@@ -48,6 +50,12 @@ pub(crate) enum PlaceError {
 }
 
 impl PlaceError {
+    /// All kinds, each once.
+    pub(crate) fn kinds() -> BTreeSet<&'static str> {
+        let own = ["missing", "missing_key", "settings", "contested"];
+        own.into_iter().chain(ApiError::KINDS).chain(DestinationError::KINDS).collect()
+    }
+
     /// The kind, as metrics and logs spell it.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

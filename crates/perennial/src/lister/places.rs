@@ -39,6 +39,8 @@ struct Spot {
     busy: bool,
     failures: u32,
     not_before: Instant,
+    /// Since when it lacks the page, or since the last one that it got though another is wanted already.
+    stale: Option<Instant>,
 }
 
 /// A page of another history: it was made from what the API server, asked after it was found, has not reached.
@@ -123,8 +125,22 @@ impl Places {
     }
 
     /// Whether any place lacks this page, as far as is known.
-    pub(crate) fn lack(&self, page: &Stamp) -> bool {
-        self.places.iter().any(|spot| spot.lacks(page))
+    pub(crate) fn lack(&mut self, page: &Stamp) -> bool {
+        for spot in &mut self.places {
+            let lacks = spot.lacks(page);
+            spot.stale = lacks.then(|| spot.stale.unwrap_or_else(Instant::now));
+        }
+        self.stale().is_some()
+    }
+
+    /// Since when the first of them lacks the page.
+    pub(crate) fn stale(&self) -> Option<Instant> {
+        self.places.iter().filter_map(|spot| spot.stale).min()
+    }
+
+    /// Whether any of them cannot be written.
+    pub(crate) fn fail(&self) -> bool {
+        self.places.iter().any(|spot| spot.status.reason.is_some())
     }
 
     /// Takes in what the status says, where this replica knows nothing newer.
@@ -225,7 +241,7 @@ impl Places {
                 News::Lags { place: place.name, stored }
             }
             Ok(outcome) => {
-                (spot.failures, spot.not_before) = (0, Instant::now());
+                (spot.failures, spot.not_before, spot.stale) = (0, Instant::now(), None);
                 let written = matches!(outcome, Outcome::Written);
                 let before = spot.status.clone();
                 spot.status.digest = Some(page.digest.to_string());
@@ -272,6 +288,7 @@ impl Spot {
             busy: false,
             failures: 0,
             not_before,
+            stale: None,
         }
     }
 

@@ -7,7 +7,12 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::View;
+use super::churn::Churn;
+use crate::keeper::fleet::{Counted, Recorded, Standing};
 use crate::members::Role;
+
+/// How often in a row a restore fails before a person should know.
+const FAILING: u32 = 5;
 
 /// How urgent a pending line is. Restores and last states go before ordinary saves.
 ///
@@ -26,20 +31,6 @@ pub(crate) enum Urgency {
     Save,
     /// Whatever can wait: collection.
     Later,
-}
-
-/// Where a line stands, for the gauges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Nothing is known yet, or nothing is there.
-    #[default]
-    Nothing,
-    /// The node lives and its record is current.
-    Current,
-    /// The node is away and its record is closed.
-    Away,
-    /// Somebody has to act.
-    Pending,
 }
 
 /// Work that failed and waits.
@@ -70,15 +61,16 @@ pub(crate) struct Entry {
     pub(crate) failures: u32,
     /// Nothing more is done about it until it changes.
     pub(super) held: bool,
-    pub(super) standing: Standing,
+    /// What it was last counted as.
+    pub(super) counted: Counted,
+    /// It was last held up by the brake.
+    pub(super) braked: bool,
+    /// How often what is recorded of it went back and forth.
+    pub(super) churn: Churn,
     /// Since when there is something to do about this version of the record.
     pub(super) pending: Option<(Instant, Option<Version>)>,
     /// When it is looked at again; any other timer of its is void.
     pub(super) timer: Option<Instant>,
-    /// It was counted as a node that is there.
-    pub(super) there: bool,
-    /// It was counted as one for which this replica comes first.
-    pub(super) first: bool,
     /// The last reason to skip it, so that each is counted once.
     pub(super) skipped: Option<Why>,
 }
@@ -106,9 +98,52 @@ impl Entry {
         since + view.roster.delay(name, role(plan, &self.line, view.cx.restore), plan.turn())
     }
 
+    /// What it counts as, now that this is planned for it.
+    pub(super) fn count(&mut self, name: &str, plan: &Plan, standing: Standing, view: &View<'_>) -> Counted {
+        let there = self.line.live().is_some();
+        let first = if self.counted.there == there {
+            self.counted.first
+        } else {
+            there && view.roster.rank(name, Role::Capture) == 0
+        };
+        // Collection reads the node again before it asks again.
+        self.braked &=
+            !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && urgency(plan, &self.line) == Urgency::Later;
+        let unrestored = awaits(plan, &self.line);
+        let recorded = match self.seen() {
+            None => Recorded::None,
+            Some(seen) => match (&seen.body, seen.summary()) {
+                (Body::Unreadable { .. } | Body::Newer, _) => Recorded::Broken,
+                (_, Some(summary)) if summary.state == State::Closed => Recorded::Closed,
+                _ => Recorded::Open,
+            },
+        };
+        Counted {
+            standing,
+            recorded,
+            there,
+            first,
+            unrestored,
+            failing: unrestored && self.failures >= FAILING,
+            braked: self.braked,
+            ..self.counted
+        }
+    }
+
     /// What the plan's writes are conditioned on.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.line.seen()
+    }
+
+    /// Folds a record as it is now. Returns false for one that is not newer than what is known.
+    pub(super) fn record_seen(&mut self, seen: Seen) -> bool {
+        let digest = |line: &Line| line.seen().and_then(Seen::summary).map(|summary| summary.digest);
+        let before = digest(&self.line);
+        let news = self.line.record_seen(seen);
+        if let (Some(from), Some(to)) = (before, digest(&self.line)) {
+            self.churn.changed(from, to);
+        }
+        news
     }
 
     /// Whoever breaks a record may take its annotations along: what this replica knew of it still counts.
@@ -117,6 +152,19 @@ impl Entry {
             *hint = hint.or_else(|| self.line.seen()?.names());
         }
     }
+}
+
+/// Whether a living node waits for something to be given to it.
+fn awaits(plan: &Plan, line: &Line) -> bool {
+    let lives = line.live().is_some();
+    lives
+        && match plan {
+            Plan::Rest(why) => {
+                matches!(why, Why::IdentityUnknown | Why::RestoreOff | Why::Unreadable)
+            }
+            Plan::Wait { .. } => false,
+            plan => matches!(urgency(plan, line), Urgency::Restore | Urgency::ProveRestore),
+        }
 }
 
 /// Among whom ranks are taken: those who may do what is planned, or what it leads to.

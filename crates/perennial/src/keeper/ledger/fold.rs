@@ -128,7 +128,7 @@ impl Ledger {
         let sequence = |seen: &Seen| seen.summary().map_or(u64::MAX, |summary| summary.sequence);
         let mut seen = object.by_metadata(entry.line.seen().map(|known| (known.version, sequence(known))));
         entry.remember_name(&mut seen);
-        if !entry.line.record_seen(seen) {
+        if !entry.record_seen(seen) {
             return None;
         }
         entry.held = false;
@@ -177,7 +177,7 @@ impl Ledger {
             }
         }
         entry.remember_name(&mut seen);
-        entry.line.record_seen(seen);
+        entry.record_seen(seen);
         self.index_machine(name);
     }
 
@@ -263,6 +263,7 @@ impl Ledger {
 
     /// Forgets everything: another history begins.
     pub(crate) fn reset(&mut self) {
-        *self = Self::default();
+        self.fleet.clear();
+        *self = Self::counted_in(self.fleet.clone());
     }
 }

@@ -113,6 +113,32 @@ pub enum Error {
 }
 
 impl Error {
+    /// All kinds.
+    pub(crate) const KINDS: [&'static str; 22] = [
+        "auth",
+        "denied",
+        "forbidden",
+        "not_found_bucket",
+        "elsewhere",
+        "acl",
+        "clock_skew",
+        "tls",
+        "unreachable",
+        "timeout",
+        "lost",
+        "throttled",
+        "too_large",
+        "full",
+        "refused",
+        "server",
+        "not_s3",
+        "unsendable",
+        "conflict",
+        "foreign",
+        "file",
+        "cluster",
+    ];
+
     /// The kind, as metrics, conditions and logs spell it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
