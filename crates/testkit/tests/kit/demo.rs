@@ -1,7 +1,13 @@
 //! The demo as a person runs it: its last line, its exit status, and what it leaves behind.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    io::{self, Write as _},
+    net::TcpStream,
+    path::Path,
+    time::Duration,
+};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -53,6 +59,14 @@ fn running_with(folder: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let lines = processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
     lines.filter(|line| line.contains(folder)).collect()
+}
+
+/// What the server at such an address answers, whole.
+fn get(url: &str) -> io::Result<String> {
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    io::read_to_string(stream)
 }
 
 /// `K`, `L` and `N` of the last line, and what else it says.
@@ -110,6 +124,21 @@ async fn one_keeper_alone_does_it_too() {
     let (told, _, takeovers) = replica(&said, "keeper-1");
     assert!(told.starts_with("share 100 %, ") && takeovers == 0, "{said}");
     assert!(!said.contains("keeper-2"), "{said}");
+}
+
+#[tokio::test]
+async fn one_that_stays_serves_the_status_page_until_it_is_interrupted() {
+    let mut demo = Demo::start("--nodes 10 --for 1s --replicas 1 --stay");
+    let stays = || async { Ok(demo.said().contains("all stays up until Ctrl-C").then(|| demo.said())) };
+    let said = eventually(SOON, "it is over, and stays", stays).await.unwrap();
+    assert!(said.contains(" labels on 10 nodes; given once each"), "{said}");
+    let page = said.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:")).unwrap().to_owned();
+    let answer = get(&page).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Perennial"), "{answer}");
+
+    kill(Pid::from_raw(demo.process.pid().try_into().unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(demo.end().await.0, Some(130));
+    demo.leaves_nothing();
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ Examples:
   demo --nodes 100 --for 20s
   demo --for 2m --seed 42
   demo --replicas 1                one keeper alone
+  demo --stay                      look around on the status page afterwards
   demo | cat                       plain lines instead of a table
   demo -- --log-level debug        arguments after -- go to `perennial run`
   demo -- --no-restore             see it fail: nothing is given back
@@ -48,6 +49,10 @@ pub(crate) struct Args {
     /// Other choices of nodes and labels; the same seed makes the same choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Leave everything up in the end, until Ctrl-C, to look around on the status page
+    #[arg(long)]
+    pub(crate) stay: bool,
 
     /// How long labels may be missing before they count as lost
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]

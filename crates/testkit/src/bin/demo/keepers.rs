@@ -49,6 +49,11 @@ impl Keepers {
         Ok(())
     }
 
+    /// Where the first serves its status page: also after it was killed and started again.
+    pub(crate) fn page(&self) -> &str {
+        self.all.first().map_or("", KeeperProcess::url)
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.all.len()

@@ -1,6 +1,7 @@
 //! Wires the parts together, and ends in order whatever happens.
 
 use std::{
+    future::pending,
     io::{self, Write as _},
     process::ExitCode,
     time::Instant,
@@ -104,6 +105,7 @@ async fn watched(args: &Args, board: &Shared, cluster: &mut Cluster) -> anyhow::
     cluster.start_keepers(&args.keeper).await?;
     cluster.recorded().await?;
     started(board, &format!("{keepers}, and a record of every node"), began);
+    board.done(format!("the status page: {}", cluster.keepers().page()));
 
     let mut web = cluster.web().await?;
     tokio::select! {
@@ -118,6 +120,11 @@ async fn watched(args: &Args, board: &Shared, cluster: &mut Cluster) -> anyhow::
         .done(format!("the page of the Service web, true after each of {}", words::count(changes, "change")));
     board.now("all nodes are listed and compared");
     let verdict = Verdict::reach(&cluster.nodes(), board).await?;
+    if args.stay {
+        board.done(verdict.to_string());
+        board.now(format!("all stays up until Ctrl-C: {}", cluster.keepers().page()));
+        pending::<()>().await;
+    }
     board.now("it is over");
     Ok(verdict)
 }
