@@ -12,6 +12,7 @@ mod desk;
 mod diff;
 mod document;
 mod error;
+mod events;
 mod export;
 mod fleet;
 mod forget;

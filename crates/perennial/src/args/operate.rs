@@ -4,6 +4,8 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
+#[cfg(test)]
+mod docs;
 mod words;
 
 /// What a person can see and do.

@@ -42,12 +42,6 @@ impl Row {
 
     pub(crate) fn show(&self, screen: &mut Screen, gone: bool) -> Result<(), Error> {
         let sign = if gone { ' ' } else { self.sign() };
-        let style = match sign {
-            '+' => Style::Good,
-            '-' => Style::Bad,
-            '~' => Style::Notice,
-            _ => Style::Plain,
-        };
         let kind = if self.kind == "label" { String::new() } else { format!("{} ", self.kind) };
         let equals = |value: &str| if self.kind == "cordon" { String::new() } else { format!("={value}") };
         let value = match (&self.recorded, &self.live) {
@@ -56,7 +50,7 @@ impl Row {
             (None, None) => String::new(),
         };
         let note = self.note.map_or_else(String::new, |note| format!("   ({note})"));
-        let line = screen.paint(&format!("{sign} {kind}{}{value}", self.key), style);
+        let line = screen.paint(&format!("{sign} {kind}{}{value}", self.key), style(sign));
         let note = screen.paint(&note, Style::Faint);
         screen.say(format_args!("  {line}{note}"))
     }
@@ -132,4 +126,41 @@ fn taints(recorded: &Kept, live: Option<(&Content, &Kept)>, rule: Option<&Rule>)
             key: slot,
         })
         .collect()
+}
+
+/// What became of one state in the next: `-` went, `+` came, `~` changed.
+pub(crate) fn changes(before: &Kept, after: &Kept) -> Vec<(char, String)> {
+    let mut changes = Vec::new();
+    for (kind, before, after) in
+        [("", &before.labels, &after.labels), ("annotation ", &before.annotations, &after.annotations)]
+    {
+        changes.extend(before.iter().filter_map(|(key, value)| match after.get(key) {
+            None => Some(('-', format!("{kind}{key}={value}"))),
+            Some(now) if now != value => Some(('~', format!("{kind}{key}:{value}->{now}"))),
+            Some(_) => None,
+        }));
+        let came = after.iter().filter(|(key, _)| !before.contains_key(*key));
+        changes.extend(came.map(|(key, value)| ('+', format!("{kind}{key}={value}"))));
+    }
+    let only = |these: &[Taint], those: &[Taint], sign| {
+        let gone = these.iter().filter(|taint| !those.contains(taint));
+        gone.map(|taint| (sign, format!("taint {}={}:{}", taint.key, taint.value, taint.effect)))
+            .collect::<Vec<_>>()
+    };
+    changes.extend(only(&before.taints, &after.taints, '-'));
+    changes.extend(only(&after.taints, &before.taints, '+'));
+    if before.unschedulable != after.unschedulable {
+        changes.push((if after.unschedulable { '+' } else { '-' }, "cordon".to_owned()));
+    }
+    changes
+}
+
+/// How a sign is shown.
+pub(crate) fn style(sign: char) -> Style {
+    match sign {
+        '+' => Style::Good,
+        '-' => Style::Bad,
+        '~' => Style::Notice,
+        _ => Style::Plain,
+    }
 }

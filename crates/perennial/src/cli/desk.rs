@@ -20,7 +20,7 @@ use crate::keeper::{Api, RecordObject};
 use crate::members::{LeaseObject, Role};
 
 /// The key of the ConfigMap that the chart keeps the policy in.
-const POLICY_KEY: &str = "policy.yaml";
+pub(crate) const POLICY_KEY: &str = "policy.yaml";
 /// What the chart's objects are labelled with.
 const OF_CHART: &str = "app.kubernetes.io/name=perennial";
 /// How long a Lease is shown as alive that says nothing about it.

@@ -6,11 +6,9 @@
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use kube::api::ListParams;
-use perennial_core::keeper::{Body, Line, Live, Plan, RecordSight, Seen, decide};
+use perennial_core::keeper::{Body, Line, Live, Mark, Plan, RecordSight, Seen, decide};
 use perennial_core::kept::Pairs;
 use perennial_core::record::{Record, Version, record_name};
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::desk::Desk;
 use super::error::Error;
@@ -20,34 +18,12 @@ use crate::keeper::{NodeObject, RecordObject};
 
 /// How many nodes are read at once.
 const AT_ONCE: usize = 16;
-/// Who patches a Node with what is missing.
-const GIVER: &str = "perennial";
-
-/// A Node as a list has it, and when it last got something back.
-#[derive(Clone, Debug)]
-pub(crate) struct Listed {
-    pub(crate) object: NodeObject,
-    /// When its giver last changed it.
-    given: Option<Timestamp>,
-}
-
-impl<'de> Deserialize<'de> for Listed {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let whole = Value::deserialize(from)?;
-        let object = NodeObject::deserialize(&whole).map_err(serde::de::Error::custom)?;
-        let fields = whole["metadata"]["managedFields"].as_array();
-        let time = |field: &Value| field["time"].as_str()?.parse::<Timestamp>().ok();
-        let given =
-            fields.into_iter().flatten().filter(|field| field["manager"] == GIVER).filter_map(time).max();
-        Ok(Self { object, given })
-    }
-}
 
 /// One name.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) node: Option<Listed>,
+    pub(crate) node: Option<NodeObject>,
     pub(crate) line: Line,
     pub(crate) plan: Plan,
     pub(crate) standing: Standing,
@@ -81,13 +57,12 @@ impl Entry {
 
     /// The labels that the node bears.
     pub(crate) fn labels(&self) -> Option<&Pairs> {
-        self.node.as_ref()?.object.metadata.labels.as_ref()
+        self.node.as_ref()?.metadata.labels.as_ref()
     }
 
-    /// When this life got its own back.
-    pub(crate) fn restored(&self, installation: &str) -> Option<Timestamp> {
-        let node = self.node.as_ref().filter(|node| node.object.is_marked(installation))?;
-        node.given
+    /// Whether this life got its own back.
+    pub(crate) fn is_restored(&self) -> bool {
+        self.live().is_some_and(|live| live.mark != Mark::None)
     }
 
     /// When what is recorded was recorded.
@@ -109,13 +84,13 @@ impl Desk {
 
     async fn fleet_with(&self, whole: bool) -> Result<Vec<Entry>, Error> {
         let (records, _) = self.list::<RecordObject>("configmaps", self.api.records(), true).await?;
-        let (nodes, at) = self.list::<Listed>("nodes", self.api.nodes(), whole).await?;
+        let (nodes, at) = self.list::<NodeObject>("nodes", self.api.nodes(), whole).await?;
         let mut records: std::collections::BTreeMap<String, RecordObject> =
             records.into_iter().filter_map(|object| Some((object.node()?.to_owned(), object))).collect();
         let mut entries: Vec<Entry> = nodes
             .into_iter()
             .map(|node| {
-                let name = node.object.metadata.name.clone();
+                let name = node.metadata.name.clone();
                 let record = records.remove(&name);
                 self.entry(name, Some(node), record.as_ref(), at)
             })
@@ -136,8 +111,8 @@ impl Desk {
         let record = self.told(self.api.read_config_map::<RecordObject>(&record_name(name)).await)?;
         let params =
             ListParams { field_selector: Some(format!("metadata.name={name}")), ..ListParams::default() };
-        let list: List<Listed> = self.call(self.api.nodes().list(&params)).await?;
-        let node = list.items.into_iter().find(|node| node.object.metadata.name == name);
+        let list: List<NodeObject> = self.call(self.api.nodes().list(&params)).await?;
+        let node = list.items.into_iter().find(|node| node.metadata.name == name);
         Ok(self.entry(name.to_owned(), node, record.as_ref(), list.metadata.resource_version))
     }
 
@@ -150,7 +125,13 @@ impl Desk {
         Ok(entry)
     }
 
-    fn entry(&self, name: String, node: Option<Listed>, record: Option<&RecordObject>, at: Version) -> Entry {
+    fn entry(
+        &self,
+        name: String,
+        node: Option<NodeObject>,
+        record: Option<&RecordObject>,
+        at: Version,
+    ) -> Entry {
         let now = Timestamp::now();
         let mut line = Line { record: RecordSight::None, ..Line::default() };
         if let Some(record) = record {
@@ -160,7 +141,7 @@ impl Desk {
         }
         match &node {
             Some(node) => {
-                let live = node.object.clone().into_live(self.api.installation(), &self.policy, now);
+                let live = node.clone().into_live(self.api.installation(), &self.policy, now);
                 line.node_seen(live, &self.policy, now);
             }
             None => line.node_absent(at, now),

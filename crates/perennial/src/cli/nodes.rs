@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::desk::Desk;
 use super::document::{self, Items};
 use super::error::Error;
+use super::events::Restores;
 use super::fleet::Entry;
 use super::screen::Screen;
 use super::standing::Standing;
@@ -27,6 +28,7 @@ struct Row<'a> {
     labels: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded_at: Option<Timestamp>,
+    restored: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     restored_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +53,7 @@ pub(crate) async fn run(args: &NodesArgs, config: &DeskConfig, screen: &mut Scre
     if let Some(doubt) = desk.doubt() {
         screen.note(doubt)?;
     }
+    let restores = desk.restores().await?;
     let mut entries = desk.fleet().await?;
     let missing = |name: &&String| !entries.iter().any(|entry| entry.name == **name);
     let missing: Vec<String> = args.names.iter().filter(missing).cloned().collect();
@@ -62,8 +65,8 @@ pub(crate) async fn run(args: &NodesArgs, config: &DeskConfig, screen: &mut Scre
             && (states.is_empty() || states.contains(&entry.standing))
             && selector.as_ref().is_none_or(|selector| selector.matches(labels, recorded.as_deref()))
     });
-    sort(&mut entries, args.sort_by, desk.api.installation());
-    show(&entries, &desk, args, screen)?;
+    sort(&mut entries, args.sort_by, &restores);
+    show(&entries, &restores, &desk, args, screen)?;
     for name in &missing {
         screen.note(Error::NotFound(format!("nodes {name:?}")))?;
     }
@@ -71,13 +74,16 @@ pub(crate) async fn run(args: &NodesArgs, config: &DeskConfig, screen: &mut Scre
 }
 
 /// By name within whatever else.
-fn sort(entries: &mut [Entry], by: SortBy, installation: &str) {
+fn sort(entries: &mut [Entry], by: SortBy, restores: &Restores) {
     match by {
         SortBy::Name => {}
         SortBy::State => entries.sort_by_key(|entry| entry.standing),
         SortBy::Labels => entries.sort_by_key(|entry| Reverse(labels(entry))),
         SortBy::Recorded => entries.sort_by_key(|entry| Reverse(entry.recorded())),
-        SortBy::Restored => entries.sort_by_key(|entry| Reverse(entry.restored(installation))),
+        SortBy::Restored => {
+            let at = |entry: &Entry| restores.at(entry).or_else(|| Some(entry.live()?.created));
+            entries.sort_by_key(|entry| Reverse(at(entry).filter(|_| entry.is_restored())));
+        }
     }
 }
 
@@ -86,8 +92,14 @@ fn labels(entry: &Entry) -> usize {
     entry.record().map_or(0, |record| record.labels().len())
 }
 
-fn show(entries: &[Entry], desk: &Desk, args: &NodesArgs, screen: &mut Screen) -> Result<(), Error> {
-    let rows = || entries.iter().map(|entry| row(entry, desk.api.installation())).collect();
+fn show(
+    entries: &[Entry],
+    restores: &Restores,
+    desk: &Desk,
+    args: &NodesArgs,
+    screen: &mut Screen,
+) -> Result<(), Error> {
+    let rows = || entries.iter().map(|entry| row(entry, restores)).collect();
     match args.output {
         Some(Output::Json) => return document::write(screen, &Items::new(rows()), Document::Json),
         Some(Output::Yaml) => return document::write(screen, &Items::new(rows()), Document::Yaml),
@@ -104,14 +116,13 @@ fn show(entries: &[Entry], desk: &Desk, args: &NodesArgs, screen: &mut Screen) -
     }
     let mut table = Table::new(&header);
     for entry in entries {
-        let Row { labels, recorded_at, restored_at, record, uid, sequence, previous, waiting, .. } =
-            row(entry, desk.api.installation());
+        let Row { labels, recorded_at, record, uid, sequence, previous, waiting, .. } = row(entry, restores);
         let mut cells: Vec<Cell> = vec![
             entry.name.as_str().into(),
             Cell::styled(entry.standing.as_str(), entry.standing.style()),
             labels.to_string().into(),
             age_of(recorded_at, desk.now).into(),
-            age_of(restored_at, desk.now).into(),
+            restores.age(entry, desk.now).into(),
         ];
         if wide {
             cells.push(record.map_or("-", State::as_str).into());
@@ -125,7 +136,7 @@ fn show(entries: &[Entry], desk: &Desk, args: &NodesArgs, screen: &mut Screen) -
     table.without_header(args.no_headers).show(screen, 0)
 }
 
-fn row<'a>(entry: &'a Entry, installation: &str) -> Row<'a> {
+fn row<'a>(entry: &'a Entry, restores: &Restores) -> Row<'a> {
     let record = entry.record();
     let uid = entry.live().map(|live| live.uid).or_else(|| entry.seen()?.names());
     Row {
@@ -133,7 +144,8 @@ fn row<'a>(entry: &'a Entry, installation: &str) -> Row<'a> {
         state: entry.standing,
         labels: labels(entry),
         recorded_at: entry.recorded(),
-        restored_at: entry.restored(installation),
+        restored: entry.is_restored(),
+        restored_at: restores.at(entry),
         deleted_at: record.and_then(|record| record.deleted_at),
         record: record.map(|record| record.state),
         uid: uid.map(|uid| uid.to_string()),

@@ -9,12 +9,12 @@ use perennial_core::keeper::Mark;
 use perennial_core::keeper::undo::{Past, Scope, Undo, in_force, rewrite, undo};
 use perennial_core::record::{Record, State};
 
+use super::compare::{changes, style};
 use super::desk::Desk;
 use super::error::Error;
 use super::fleet::Entry;
 use super::hand::not_closed;
 use super::screen::{Screen, Style};
-use super::show::changed;
 use super::times;
 use super::writes::settle;
 use crate::args::operate::RollbackArgs;
@@ -199,7 +199,10 @@ fn show(entry: &Entry, step: &Step, goal: Goal, screen: &mut Screen) -> Result<(
         Step::Record(next) => {
             let Some(record) = entry.record() else { return Ok(()) };
             screen.say(format_args!("node/{name} {then} (its record: it is away)"))?;
-            screen.say(format_args!("  {}", changed(&record.kept, &next.kept)))
+            for (sign, words) in changes(&record.kept, &next.kept) {
+                screen.say(format_args!("  {}", screen.paint(&format!("{sign} {words}"), style(sign))))?;
+            }
+            Ok(())
         }
     }
 }
@@ -208,12 +211,7 @@ fn show(entry: &Entry, step: &Step, goal: Goal, screen: &mut Screen) -> Result<(
 pub(crate) fn show_undo(entry: &Entry, undo: &Undo, screen: &mut Screen) -> Result<(), Error> {
     let content = entry.live().and_then(|live| live.content.as_ref());
     let mut say = |sign: char, words: String| {
-        let style = match sign {
-            '+' => Style::Good,
-            '-' => Style::Bad,
-            _ => Style::Notice,
-        };
-        screen.say(format_args!("  {}", screen.paint(&format!("{sign} {words}"), style)))
+        screen.say(format_args!("  {}", screen.paint(&format!("{sign} {words}"), style(sign))))
     };
     let kinds = [
         ("", &undo.labels, content.map(|content| &content.labels)),

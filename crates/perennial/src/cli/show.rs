@@ -1,24 +1,22 @@
 //! `perennial show`: one node against its record, its Events and its former states.
 
 use jiff::Timestamp;
-use kube::api::ListParams;
-use kube::core::request::Request as Resource;
 use perennial_core::keeper::undo::{Past, states};
 use perennial_core::kept::Kept;
 use perennial_core::record::Record;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::compare::{Row, compare};
+use super::compare::{Row, changes, compare};
 use super::desk::Desk;
 use super::document;
 use super::error::Error;
+use super::events::{Restores, Told};
 use super::fleet::Entry;
 use super::screen::{Screen, Style};
 use super::standing::Standing;
 use super::table::{Cell, Table};
 use super::times::age;
 use crate::args::operate::ShowArgs;
-use crate::cluster::List;
 use crate::config::DeskConfig;
 
 /// How many keys of a change are named before they are only counted.
@@ -40,51 +38,20 @@ struct Shown<'a> {
     events: &'a [Told],
 }
 
-/// An Event of ours.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    at: Option<Timestamp>,
-    #[serde(rename = "type")]
-    kind: String,
-    reason: String,
-    message: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EventObject {
-    #[serde(default)]
-    last_timestamp: Option<Timestamp>,
-    #[serde(rename = "type", default)]
-    kind: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    source: Source,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Source {
-    #[serde(default)]
-    component: String,
-}
-
 pub(crate) async fn run(args: &ShowArgs, config: &DeskConfig, screen: &mut Screen) -> Result<u8, Error> {
     let desk = Desk::open(config).await?;
     if let Some(doubt) = desk.doubt() {
         screen.note(doubt)?;
     }
     let entry = desk.known(&args.node).await?;
-    let events = events(&desk, &args.node).await;
+    let events = desk.events(&args.node).await;
+    let restores = Restores::of(events.as_deref().unwrap_or_default());
     let kept = compare(&entry, &desk.policy);
     if let Some(how) = args.output {
         let shown = Shown {
             node: &entry.name,
             state: entry.standing,
-            restored_at: entry.restored(desk.api.installation()),
+            restored_at: restores.at(&entry),
             kept,
             record: entry.record(),
             unreadable: entry.unreadable(),
@@ -93,7 +60,7 @@ pub(crate) async fn run(args: &ShowArgs, config: &DeskConfig, screen: &mut Scree
         document::write(screen, &shown, how)?;
         return Ok(0);
     }
-    head(&entry, &desk, screen)?;
+    head(&entry, &restores, &desk, screen)?;
     heading("Kept", kept.is_empty(), screen)?;
     let gone = entry.live().is_none();
     kept.iter().try_for_each(|row| row.show(screen, gone))?;
@@ -110,7 +77,7 @@ fn heading(title: &str, empty: bool, screen: &mut Screen) -> Result<(), Error> {
     screen.say(if empty { format!("{title}   none") } else { title })
 }
 
-fn head(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> {
+fn head(entry: &Entry, restores: &Restores, desk: &Desk, screen: &mut Screen) -> Result<(), Error> {
     let now = desk.now;
     let mut say = |title: &str, text: String| {
         let title = screen.paint(&format!("{title}:"), Style::Strong);
@@ -121,8 +88,8 @@ fn head(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> {
     say("State", entry.standing.as_str().to_owned())?;
     if let Some(live) = entry.live() {
         let mut life = format!("{}, created {} ago", live.uid, age(live.created, now));
-        if let Some(at) = entry.restored(desk.api.installation()) {
-            life = format!("{life}, restored {} ago", age(at, now));
+        if entry.is_restored() {
+            life = format!("{life}, restored {} ago", restores.age(entry, now));
         }
         say("Life", life)?;
         if let Some(machine) = live.provider.id() {
@@ -184,26 +151,9 @@ fn former(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> 
 }
 
 /// What became of one state in the next, in a few words.
-pub(crate) fn changed(before: &Kept, after: &Kept) -> String {
-    let mut words = Vec::new();
-    let parts = [(&before.labels, &after.labels), (&before.annotations, &after.annotations)];
-    for (before, after) in parts {
-        words.extend(before.iter().filter_map(|(key, value)| match after.get(key) {
-            None => Some(format!("-{key}={value}")),
-            Some(now) if now != value => Some(format!("~{key}={value}->{now}")),
-            Some(_) => None,
-        }));
-        let came = after.iter().filter(|(key, _)| !before.contains_key(*key));
-        words.extend(came.map(|(key, value)| format!("+{key}={value}")));
-    }
-    if before.taints != after.taints {
-        words.push("~taints".to_owned());
-    }
-    match (before.unschedulable, after.unschedulable) {
-        (true, false) => words.push("-cordon".to_owned()),
-        (false, true) => words.push("+cordon".to_owned()),
-        _ => {}
-    }
+fn changed(before: &Kept, after: &Kept) -> String {
+    let mut words: Vec<String> =
+        changes(before, after).into_iter().map(|(sign, words)| format!("{sign}{words}")).collect();
     let more = words.len().saturating_sub(NAMED);
     words.truncate(NAMED);
     if more > 0 {
@@ -212,29 +162,13 @@ pub(crate) fn changed(before: &Kept, after: &Kept) -> String {
     words.join(" ")
 }
 
-async fn events(desk: &Desk, node: &str) -> Result<Vec<Told>, Error> {
-    let events = Resource::new("/api/v1/namespaces/default/events");
-    let field_selector = Some(format!("involvedObject.kind=Node,involvedObject.name={node}"));
-    let params = ListParams { field_selector, ..ListParams::default() };
-    let list: List<EventObject> = desk.call(events.list(&params)).await?;
-    let ours = list.items.into_iter().filter(|event| event.source.component == "perennial");
-    let mut told: Vec<Told> = ours
-        .map(|event| {
-            let EventObject { last_timestamp: at, kind, reason, message, source: _ } = event;
-            Told { at, kind, reason, message }
-        })
-        .collect();
-    told.sort_by_key(|told| std::cmp::Reverse(told.at));
-    Ok(told)
-}
-
 fn tell(events: &[Told], now: Timestamp, screen: &mut Screen) -> Result<(), Error> {
     heading("Events", events.is_empty(), screen)?;
     if events.is_empty() {
         return Ok(());
     }
     let mut table = Table::new(&["AGE", "TYPE", "REASON", "MESSAGE"]);
-    for Told { at, kind, reason, message } in events {
+    for Told { at, kind, reason, message, .. } in events {
         let style = if kind == "Warning" { Style::Notice } else { Style::Plain };
         let cells = [at.map_or_else(|| "-".to_owned(), |at| age(at, now)), kind.clone()];
         let mut cells: Vec<Cell> = cells.map(|text| Cell::styled(text, style)).into();

@@ -5,6 +5,8 @@ use super::screen::{Screen, Style};
 
 /// Between two columns.
 const GAP: usize = 3;
+/// The same where there is not room enough.
+const CRAMPED: usize = 2;
 /// No column is cut to less than this.
 const LEAST: usize = 6;
 
@@ -67,9 +69,10 @@ impl Table {
                 *width = cell.width().max(*width);
             }
         }
-        if let Some(room) = screen.width() {
-            fit(&mut widths, room.saturating_sub(indent));
-        }
+        let gap = match screen.width() {
+            Some(room) => fit(&mut widths, room.saturating_sub(indent)),
+            None => GAP,
+        };
         for row in header.into_iter().chain(&self.rows) {
             let mut line = " ".repeat(indent);
             let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or_default();
@@ -78,7 +81,7 @@ impl Table {
                 let fill = width - text.chars().count();
                 line.push_str(&screen.paint(&text, cell.style));
                 if place < last {
-                    line.push_str(&" ".repeat(fill + GAP));
+                    line.push_str(&" ".repeat(fill + gap));
                 }
             }
             screen.say(line.trim_end())?;
@@ -87,16 +90,24 @@ impl Table {
     }
 }
 
-/// Takes from the widest columns until all fit, or nothing can be taken any more.
-fn fit(widths: &mut [usize], room: usize) {
-    let gaps = GAP * widths.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + gaps > room {
-        let Some(widest) = widths.iter_mut().max() else { return };
-        if *widest <= LEAST {
-            return;
-        }
-        *widest -= 1;
+/// Takes from the widest columns until all fit, or nothing can be taken any more; from the first one, which names things,
+/// at last. Returns what is left between two columns.
+fn fit(widths: &mut [usize], room: usize) -> usize {
+    let over = |widths: &[usize], gap: usize| {
+        widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1) > room
+    };
+    if !over(widths, GAP) {
+        return GAP;
     }
+    while over(widths, CRAMPED) {
+        let others = (1..widths.len()).filter(|place| widths[*place] > LEAST);
+        let widest = others.max_by_key(|place| widths[*place]).unwrap_or_default();
+        if widths[widest] <= LEAST {
+            break;
+        }
+        widths[widest] -= 1;
+    }
+    CRAMPED
 }
 
 fn cut(text: &str, width: usize) -> String {

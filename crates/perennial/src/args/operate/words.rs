@@ -2,7 +2,7 @@
 
 pub(super) const NODES: &str = "\
 Lists every node that lives or has a record: how it stands, how many labels are kept of it, how old its record is, and \
-when it last got something back.
+when it got something back (the API server forgets that after an hour; then `<` stands before the age of the node).
 
 States: `current` (record and node agree), `pending` (the record lags behind the node), `restoring` (something is owed to \
 the node), `closing` (it is gone, and its end is not recorded yet), `away` (it is gone, and remembered), `waiting` (privileged \

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::cli::desk::POLICY_KEY;
 use crate::cli::export::{FORMAT, Header};
 use crate::keeper::BRAKE;
 
@@ -158,7 +159,7 @@ pub(super) fn config_maps(
             node_labels(node, state).map(|(labels, at)| older(node, labels, at, policy, &mut read.notes))
         } else if is_slashed(&data) {
             Ok(older(name, slashed(data), None, policy, &mut read.notes))
-        } else if name == ROOT_CA || name == BRAKE || name.starts_with("node-record-aside.") || skip_unknown {
+        } else if skip_unknown || is_beside_the_point(name, &data) {
             if name != ROOT_CA {
                 read.notes.push(format!("{place} is passed over"));
             }
@@ -186,6 +187,14 @@ fn node_labels(node: &str, state: &str) -> Result<(Pairs, Option<Timestamp>), St
     }
 }
 
+/// What is in every namespace, and what Perennial itself has beside its records.
+fn is_beside_the_point(name: &str, data: &Pairs) -> bool {
+    name == ROOT_CA
+        || name == BRAKE
+        || name.starts_with("node-record-aside.")
+        || data.contains_key(POLICY_KEY)
+}
+
 /// Whether these are labels by the other tool's way of writing them.
 fn is_slashed(data: &Pairs) -> bool {
     data.contains_key(LABEL_VERSION) || data.keys().any(|key| SLASHES.iter().any(|slash| key.contains(slash)))
@@ -209,9 +218,9 @@ fn older(
     let content = Content { labels, ..Content::default() };
     let rule = policy.rule_for(&content.labels, None);
     let kept = rule.map(|rule| rule.keep(&content)).unwrap_or_default();
-    let left = content.labels.len() - kept.labels.len();
+    let (all, left) = (content.labels.len(), content.labels.len() - kept.labels.len());
     if left > 0 {
-        notes.push(format!("node/{node}: {left} labels are left out, which the policy does not keep"));
+        notes.push(format!("node/{node}: {left} of {all} labels left out, which the policy does not keep"));
     }
     Record {
         schema: SCHEMA,
