@@ -73,6 +73,10 @@ pub(crate) async fn run(args: &ImportArgs, config: &DeskConfig, screen: &mut Scr
     }
     let now = Timestamp::now();
     let records: Vec<Record> = found.into_iter().map(|found| as_away(found.record, now)).collect();
+    if records.is_empty() {
+        screen.note("There is nothing to import.")?;
+        return Ok(0);
+    }
     let overwritten = plan(&desk, &records, args, screen).await?;
     if args.dry_run {
         return Ok(0);

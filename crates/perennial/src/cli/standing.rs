@@ -62,8 +62,9 @@ impl Standing {
             Plan::Save(_) | Plan::ReadRecord => Self::Pending,
             Plan::Wait { .. } if lives => Self::Current,
             Plan::Give(_) | Plan::Patch(_) => Self::Restoring,
-            Plan::Prove { .. } | Plan::ReadEnd { .. } | Plan::ReadNode if lives => Self::Restoring,
-            Plan::Close(_) if lives => Self::Restoring,
+            Plan::Prove { .. } | Plan::ReadEnd { .. } | Plan::ReadNode | Plan::Close(_) if lives => {
+                Self::Restoring
+            }
             Plan::Prove { .. }
             | Plan::ReadEnd { .. }
             | Plan::ReadNode

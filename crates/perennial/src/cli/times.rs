@@ -15,12 +15,12 @@ pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
         small => format!("{large}{unit}{small}{part}"),
     };
     match seconds {
-        ..120 => format!("{seconds}s"),
-        ..600 => both(minutes, 'm', seconds % MINUTE, 's'),
-        ..10_800 => format!("{minutes}m"),
-        ..28_800 => both(hours, 'h', minutes % 60, 'm'),
-        ..172_800 => format!("{hours}h"),
-        ..691_200 => both(days, 'd', hours % 24, 'h'),
+        0..120 => format!("{seconds}s"),
+        120..600 => both(minutes, 'm', seconds % MINUTE, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => both(hours, 'h', minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => both(days, 'd', hours % 24, 'h'),
         _ => format!("{days}d"),
     }
 }

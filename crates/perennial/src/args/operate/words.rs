@@ -35,7 +35,7 @@ recorded, `~` has another value. Exit status: 0 no difference, 1 some, 2 and mor
 pub(super) const RESTORE: &str = "\
 Gives a node now what its record holds and it lacks, as the keeper would: the record names the new life first, then the Node is \
 patched with what is missing, and marked. It also works where the node is paused (and stays so), or where replicas run with \
---no-restore. It never overwrites, and never removes.";
+--no-restore. It overwrites only what the policy says (`merge`), and never removes.";
 
 pub(super) const RESTORE_EXAMPLES: &str = "\
 Examples:

@@ -67,7 +67,9 @@ struct NodeLabels {
 
 /// Reads a file: an export, or what kubectl says of ConfigMaps, as JSON or YAML. The error is every problem in it.
 pub(super) fn text(text: &str, policy: &Policy, skip_unknown: bool) -> Result<Read, Vec<String>> {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let Some(first) = text.lines().find(|line| !line.trim().is_empty()) else {
+        return Err(vec!["there is nothing in it".to_owned()]);
+    };
     if let Ok(header) = serde_json::from_str::<Header>(first) {
         return lines(text, &header);
     }

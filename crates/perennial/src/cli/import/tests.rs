@@ -155,7 +155,8 @@ fn own_records_are_read_from_what_kubectl_says() {
 #[test]
 fn anything_else_is_refused_and_said_why() {
     for (text, word) in [
-        ("", "no kind"),
+        ("", "nothing in it"),
+        ("\n\n", "nothing in it"),
         ("hello", "no kind"),
         ("{", "neither an export, nor JSON, nor YAML"),
         ("kind: Pod\nmetadata: { name: a }", "a Pod is neither"),
