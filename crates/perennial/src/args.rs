@@ -233,15 +233,23 @@ impl Args {
 
 /// The clap command, with each flag's variables in its help.
 pub(crate) fn command() -> clap::Command {
-    let names = ["run", "list", "check", "completions"].into_iter().chain(operate::NAMES);
-    names.fold(Args::command(), |command, name| {
+    let command =
+        ["run", "list", "check", "completions"].into_iter().fold(Args::command(), |command, name| {
+            command.mut_subcommand(name, |subcommand| subcommand.mut_args(show_variables))
+        });
+    operate::NAMES.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |subcommand| {
             let below: Vec<String> =
                 subcommand.get_subcommands().map(|one| one.get_name().to_owned()).collect();
-            let shown = |one: clap::Command| one.mut_args(show_variables);
+            let shown = |one: clap::Command| one.mut_args(show_variables_of_cluster);
             below.into_iter().fold(shown(subcommand), |command, name| command.mut_subcommand(name, shown))
         })
     })
+}
+
+/// What a person asks for is typed; only where to is also found in the environment.
+fn show_variables_of_cluster(arg: clap::Arg) -> clap::Arg {
+    if arg.get_help_heading() == Some("Cluster") { show_variables(arg) } else { arg }
 }
 
 fn show_variables(arg: clap::Arg) -> clap::Arg {
@@ -307,7 +315,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command(), "perennial", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for word in ["run", "list", "check", "takeover"] {
+            for word in ["run", "list", "check", "takeover", "rollback", "against-cluster"] {
                 assert!(script.contains(word), "{shell}: no {word}");
             }
         }

@@ -170,8 +170,11 @@ async fn plan(
 }
 
 fn say(record: &Record, step: Step, dry_run: bool, screen: &mut Screen) -> Result<(), Error> {
-    let labels = record.labels().len();
-    screen.say(format_args!("node/{} {} ({labels} labels)", record.node, step.words(dry_run)))
+    let labels = match record.labels().len() {
+        1 => "1 label".to_owned(),
+        more => format!("{more} labels"),
+    };
+    screen.say(format_args!("node/{} {} ({labels})", record.node, step.words(dry_run)))
 }
 
 async fn write(desk: &Desk, records: &[Record], overwrite: bool, screen: &mut Screen) -> Result<u8, Error> {

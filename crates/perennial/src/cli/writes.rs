@@ -101,3 +101,41 @@ impl Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflict() -> Error {
+        Error::Api { url: String::new(), error: ApiError::Conflict("it changed".to_owned()) }
+    }
+
+    #[tokio::test]
+    async fn it_is_decided_again_when_somebody_was_faster() {
+        let mut left = ATTEMPTS - 1;
+        let done = settle(async || {
+            if left == 0 {
+                return Ok("done");
+            }
+            left -= 1;
+            Err(conflict())
+        });
+        assert_eq!(done.await.unwrap(), "done");
+    }
+
+    #[tokio::test]
+    async fn a_person_is_told_when_that_goes_on_and_of_anything_else_at_once() {
+        let mut tries = 0;
+        let told = settle(async || -> Result<(), Error> {
+            tries += 1;
+            Err(conflict())
+        });
+        assert!(told.await.unwrap_err().to_string().contains("somebody else keeps changing it"));
+        assert_eq!(tries, ATTEMPTS);
+        let told = settle(async || -> Result<(), Error> {
+            tries += 1;
+            Err(Error::said("no"))
+        });
+        assert_eq!((told.await.unwrap_err().to_string().as_str(), tries), ("error: no", ATTEMPTS + 1));
+    }
+}

@@ -85,6 +85,22 @@ async fn what_is_there_is_overwritten_only_by_a_persons_word_and_stays_among_for
 }
 
 #[tokio::test]
+async fn a_node_that_lives_gets_what_it_lacks_of_an_overwritten_record_and_keeps_its_own() {
+    let world = World::start().await;
+    world.register(NODE, &labels()).await;
+    world.recorded(NODE, &labels()).await;
+    let file = world.file("records.jsonl");
+    world.person().says(&format!("export -f {}", file.display())).await.good();
+    world.patch(NODE, json!({ "metadata": { "labels": { "team": "red", "example.com/rack": null } } })).await;
+    world.recorded(NODE, &pairs([("team", "red")])).await;
+    world.person().says(&format!("import {} --overwrite --yes", file.display())).await.good();
+    let both = pairs([("team", "red"), ("example.com/rack", "r12")]);
+    world.labels_become(NODE, &both).await;
+    world.record_becomes(NODE, "is open", |record| record.state == State::Open).await;
+    world.recorded(NODE, &both).await;
+}
+
+#[tokio::test]
 async fn broken_input_is_refused_as_a_whole_and_changes_nothing() {
     let world = World::start().await;
     world.register(NODE, &labels()).await;

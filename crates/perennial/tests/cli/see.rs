@@ -1,5 +1,6 @@
 //! nodes, show, status, diff: what people see.
 
+use kube::api::{ListParams, PostParams};
 use perennial_core::record::State;
 use serde_json::{Value, json};
 
@@ -71,6 +72,37 @@ async fn what_there_is_to_see_is_shown_in_every_form() {
     assert_eq!(json["members"][0]["name"], "keeper-1");
     let json: Value = serde_json::from_str(&person.says("show steady-1 -o json").await.good()).unwrap();
     assert_eq!(json["record"]["previous"][0]["kept"]["labels"]["team"], "blue");
+}
+
+#[tokio::test]
+async fn the_policy_is_that_of_the_chart_and_another_one_is_warned_of() {
+    let mut world = World::without_keeper("rules: [{ name: teams, labels: { include: [team] } }]").await;
+    world.start_member("keeper-1").await;
+    world.register("worker-1", &labels()).await;
+    world.recorded("worker-1", &pairs([("team", "blue")])).await;
+    let person = world.person();
+    let doubted = person.says("nodes --no-headers").await;
+    assert!(doubted.err.starts_with("Warning: replicas run under another policy"), "{doubted:?}");
+    assert!(doubted.out.starts_with("worker-1   pending"), "{doubted:?}");
+    for (name, policy) in [("other-policy", "{}"), ("my-policy", "rules: [{ labels: { include: [team] } }]")]
+    {
+        let map = json!({
+            "metadata": { "name": name, "labels": { "app.kubernetes.io/name": "perennial" } },
+            "data": { "policy.yaml": policy },
+        });
+        let map = serde_json::from_value(map).unwrap();
+        world.config_maps().create(&PostParams::default(), &map).await.unwrap();
+    }
+    let sure = person.says("nodes --no-headers").await;
+    assert!(sure.err.is_empty() && sure.out.starts_with("worker-1   current"), "{sure:?}");
+    let status = person.says("status").await.good();
+    assert!(status.contains("Policy:   configmap/my-policy ("), "{status}");
+    // What the chart has put there is no record, and no reason to refuse what kubectl says of all.
+    let all = world.config_maps().list(&ListParams::default()).await.unwrap();
+    let file = world.file("all.json");
+    std::fs::write(&file, serde_json::to_string(&all).unwrap()).unwrap();
+    let told = person.says(&format!("import {} --dry-run", file.display())).await.good();
+    assert_eq!(told, "node/worker-1 unchanged (1 label)\n");
 }
 
 #[tokio::test]
