@@ -12,55 +12,50 @@ mod words;
 #[derive(Debug, Subcommand)]
 pub enum Operation {
     /// List the nodes, what is kept of them and how they stand
-    #[command(long_about = words::NODES, after_help = words::NODES_EXAMPLES, display_order = 11)]
+    #[command(long_about = words::NODES, after_help = words::NODES_EXAMPLES)]
     Nodes(NodesArgs),
 
     /// Show one node against its record: what differs, its Events, its former states
-    #[command(after_help = words::SHOW_EXAMPLES, display_order = 12)]
+    #[command(after_help = words::SHOW_EXAMPLES)]
     Show(ShowArgs),
 
     /// Sum up the fleet, and who does the work
-    #[command(display_order = 13)]
     Status(StatusArgs),
 
     /// Show how living nodes differ from their records
-    #[command(long_about = words::DIFF, display_order = 14)]
+    #[command(long_about = words::DIFF)]
     Diff(DiffArgs),
 
     /// Give a node now what its record holds and it lacks
-    #[command(long_about = words::RESTORE, after_help = words::RESTORE_EXAMPLES, display_order = 15)]
+    #[command(long_about = words::RESTORE, after_help = words::RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
 
     /// Bring one node, or all, back to what was kept of them at some time
-    #[command(long_about = words::ROLLBACK, after_help = words::ROLLBACK_EXAMPLES, display_order = 16)]
+    #[command(long_about = words::ROLLBACK, after_help = words::ROLLBACK_EXAMPLES)]
     Rollback(RollbackArgs),
 
     /// Forget nodes: erase their records, and keep nothing of them
-    #[command(long_about = words::FORGET, display_order = 17)]
+    #[command(long_about = words::FORGET)]
     Forget(ForgetArgs),
 
     /// Leave nodes alone until they are resumed, also while they are away
-    #[command(display_order = 18)]
     Pause(HandArgs),
 
     /// End a pause
-    #[command(display_order = 19)]
     Resume(HandArgs),
 
     /// Write all records to a file
-    #[command(long_about = words::EXPORT, after_help = words::EXPORT_EXAMPLES, display_order = 20)]
+    #[command(long_about = words::EXPORT, after_help = words::EXPORT_EXAMPLES)]
     Export(ExportArgs),
 
     /// Read records from a file: of another cluster, a backup, or an older tool
-    #[command(long_about = words::IMPORT, after_help = words::IMPORT_EXAMPLES, display_order = 21)]
+    #[command(long_about = words::IMPORT, after_help = words::IMPORT_EXAMPLES)]
     Import(ImportArgs),
 
     /// Check a policy before it is in force
-    #[command(display_order = 22)]
     Policy(PolicyArgs),
 
     /// List the Listings and what came of them
-    #[command(display_order = 23)]
     Listings(ListingsArgs),
 }
 
