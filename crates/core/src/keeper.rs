@@ -38,6 +38,7 @@ pub mod line;
 pub mod mark;
 pub mod plan;
 pub mod prove;
+pub mod undo;
 mod write;
 
 pub use decide::{Context, decide};

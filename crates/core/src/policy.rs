@@ -17,7 +17,7 @@ mod patterns;
 mod raw;
 mod rule;
 mod selector;
-mod syntax;
+pub mod syntax;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +26,7 @@ use serde::Serialize;
 
 pub use error::{PolicyError, Problem};
 pub use rule::{Identity, Rule, is_privileged};
+pub use selector::Selector;
 
 use crate::kept::{Digest, Pairs};
 use raw::{RawFilter, RawPolicy, RawRule};
@@ -156,6 +157,12 @@ impl Policy {
     #[must_use]
     pub fn rule_for(&self, live: &Pairs, recorded: Option<&Pairs>) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.selector.matches(live, recorded))
+    }
+
+    /// The rules, in the order in which they are asked.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
     }
 
     /// Whether some rule keeps taints or cordon, so that the watch must carry whole Nodes.

@@ -11,6 +11,7 @@ use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, S
 
 mod check;
 mod list;
+pub mod operate;
 pub(crate) mod settings;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod docs;
 
 pub use check::CheckArgs;
 pub use list::ListArgs;
+pub use operate::Operation;
 use settings::Setting;
 
 const LONG_ABOUT: &str = "\
@@ -76,6 +78,10 @@ pub enum Command {
     /// Check what `perennial run` would be given: settings, policy, cluster, permissions; change nothing
     #[command(long_about = check::LONG_ABOUT, after_help = check::EXAMPLES)]
     Check(Box<CheckArgs>),
+
+    /// See and steer it, as a person.
+    #[command(flatten)]
+    Operate(Operation),
 
     /// Print what a shell needs to complete the words of this command
     Completions {
@@ -204,7 +210,11 @@ impl Args {
     /// The arguments of this process; shows help, version or a usage error and ends it where asked to.
     #[must_use]
     pub fn from_command_line() -> Self {
-        Self::from_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
+        let called = std::env::args_os().next().unwrap_or_default();
+        let plugin =
+            std::path::Path::new(&called).file_name().is_some_and(|name| name == "kubectl-perennial");
+        let command = if plugin { command().bin_name("kubectl perennial") } else { command() };
+        Self::from_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
     }
 
     /// The arguments in a list that begins with the program's name.
@@ -223,9 +233,23 @@ impl Args {
 
 /// The clap command, with each flag's variables in its help.
 pub(crate) fn command() -> clap::Command {
-    ["run", "list", "check", "completions"].into_iter().fold(Args::command(), |command, name| {
-        command.mut_subcommand(name, |subcommand| subcommand.mut_args(show_variables))
+    let command =
+        ["run", "list", "check", "completions"].into_iter().fold(Args::command(), |command, name| {
+            command.mut_subcommand(name, |subcommand| subcommand.mut_args(show_variables))
+        });
+    operate::NAMES.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |subcommand| {
+            let below: Vec<String> =
+                subcommand.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+            let shown = |one: clap::Command| one.mut_args(show_variables_of_cluster);
+            below.into_iter().fold(shown(subcommand), |command, name| command.mut_subcommand(name, shown))
+        })
     })
+}
+
+/// What a person asks for is typed; only where to is also found in the environment.
+fn show_variables_of_cluster(arg: clap::Arg) -> clap::Arg {
+    if arg.get_help_heading() == Some("Cluster") { show_variables(arg) } else { arg }
 }
 
 fn show_variables(arg: clap::Arg) -> clap::Arg {
@@ -291,7 +315,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command(), "perennial", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for word in ["run", "list", "check", "takeover"] {
+            for word in ["run", "list", "check", "takeover", "rollback", "against-cluster"] {
                 assert!(script.contains(word), "{shell}: no {word}");
             }
         }

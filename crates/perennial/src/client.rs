@@ -73,6 +73,11 @@ pub enum Error {
 
 /// Makes the client. Must be called within a runtime.
 pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
+    connect_to(connect).await.map(|(client, _)| client)
+}
+
+/// The same, and where the API server is.
+pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, String), Error> {
     let mut config = find(connect).await?;
     config.connect_timeout = Some(CONNECT);
     config.read_timeout = Some(SILENCE);
@@ -86,9 +91,9 @@ pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
         .push((USER_AGENT, HeaderValue::from_static(concat!("perennial/", env!("CARGO_PKG_VERSION")))));
     let url = config.cluster_url.to_string();
     tracing::info!(server = %url, "the API server");
-    let builder =
-        ClientBuilder::try_from(config).map_err(|source| Error::Build { url, source: Box::new(source) })?;
-    Ok(builder.with_layer(&TimeoutLayer::new(ANSWER)).build())
+    let builder = ClientBuilder::try_from(config)
+        .map_err(|source| Error::Build { url: url.clone(), source: Box::new(source) })?;
+    Ok((builder.with_layer(&TimeoutLayer::new(ANSWER)).build(), url))
 }
 
 async fn find(connect: &Connect) -> Result<kube::Config, Error> {

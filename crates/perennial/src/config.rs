@@ -15,11 +15,13 @@ use tokio::sync::watch;
 
 mod check;
 mod checking;
+mod desk;
 mod list;
 mod policy_file;
 mod source;
 
 pub use checking::CheckConfig;
+pub use desk::DeskConfig;
 pub use list::{ListConfig, What};
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;

@@ -41,15 +41,16 @@ use crate::admin::ReadyHandle;
 use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
 use crate::config::KeeperConfig;
 use crate::members::{Membership, Roster};
-use api::Api;
-use apply::{Apply, Outcome};
-use brake::Brake;
 use check::Checked;
 use ledger::{Ledger, Looked, Name, View, role};
-use object::{NodeObject, RecordObject};
 use report::Report;
 
 pub use metrics::Metrics;
+
+pub(crate) use api::Api;
+pub(crate) use apply::{Apply, Outcome};
+pub(crate) use brake::{Brake, NAME as BRAKE};
+pub(crate) use object::{NodeObject, RecordObject};
 
 /// How many events may wait to be folded.
 const WAITING: usize = 1024;

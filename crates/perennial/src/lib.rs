@@ -5,6 +5,7 @@
 //! environment  ─┼─> args (as typed) ─> config (checked, ready) ─> run ─┬─> admin: probes, metrics
 //! policy file  ─┘                                                     ├─> members: who else is at work
 //!                                                                       └─> keeper: observe, decide, apply
+//!                                                          └─> cli: what people see and do, with their own account
 //! ```
 //!
 //! Strings are read once, in [`args`] and [`config`]; after that nobody sees a raw one, and nothing
@@ -15,6 +16,7 @@ pub mod admin;
 pub mod args;
 mod ask;
 pub mod check;
+pub mod cli;
 pub mod client;
 pub mod cluster;
 pub mod config;

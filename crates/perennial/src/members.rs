@@ -28,9 +28,10 @@ use tracing::{debug, info, warn};
 
 use crate::cluster::{ApiError, Chosen, Cluster, Event, Target, follow};
 use crate::config::MembersConfig;
-use lease::{LeaseObject, Leases};
+use lease::Leases;
 use others::Others;
 
+pub(crate) use lease::LeaseObject;
 pub use metrics::Metrics;
 #[cfg(test)]
 pub(crate) use others::Live;

@@ -11,6 +11,7 @@ use tracing::{error, info};
 use crate::admin::{self, Readiness, ReadyHandle, Server};
 use crate::args::{self, Args, Command};
 use crate::check;
+use crate::cli;
 use crate::client;
 use crate::cluster::{self, Cluster};
 use crate::config::{
@@ -74,6 +75,11 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
                 std::io::stdout().write_all(findings.lines().as_bytes())?;
                 Ok(if findings.all_is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             });
+        }
+        Command::Operate(operation) => {
+            let mut screen = cli::Screen::of_process(operation.desk().color, &around);
+            let code = runtime.block_on(cli::run(operation, &around, &mut screen));
+            return Ok(ExitCode::from(code));
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -14,7 +14,7 @@ use crate::policy::{Rule, is_privileged};
 use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
 
 /// The record that follows `before`, which remembers what it replaces.
-fn next(before: Option<&Record>, record: Record) -> Write {
+pub(super) fn next(before: Option<&Record>, record: Record) -> Write {
     let mut record = record;
     let mut churned = false;
     if let Some(before) = before {

@@ -83,6 +83,12 @@ impl Rule {
         &self.name
     }
 
+    /// Which nodes it speaks of.
+    #[must_use]
+    pub fn selector(&self) -> &Selector {
+        &self.selector
+    }
+
     /// The part of a node that this rule keeps: taints sorted, one for each key and effect.
     #[must_use]
     pub fn keep(&self, content: &Content) -> Kept {

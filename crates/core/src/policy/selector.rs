@@ -16,7 +16,7 @@ pub(super) const ALLOWED: &str = "a label selector as for `kubectl -l`, its term
 
 /// All requirements must hold; without any, every node matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Selector {
+pub struct Selector {
     /// A set, so that equal selectors are equal however they were written.
     requirements: BTreeSet<Requirement>,
 }
@@ -32,7 +32,7 @@ enum Requirement {
 
 impl Selector {
     /// Reads a selector; the error says which term is wrong and how.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
@@ -46,7 +46,8 @@ impl Selector {
     }
 
     /// Whether a node matches by what it bears and, where it lacks a key, by what was recorded.
-    pub(super) fn matches(&self, live: &Pairs, recorded: Option<&Pairs>) -> bool {
+    #[must_use]
+    pub fn matches(&self, live: &Pairs, recorded: Option<&Pairs>) -> bool {
         let value = |key: &str| live.get(key).or_else(|| recorded.and_then(|pairs| pairs.get(key)));
         self.requirements.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => value(key).is_some_and(|value| values.contains(value)),

@@ -1,7 +1,8 @@
 //! The syntax of label keys and values, as the API server checks it.
 
 /// A qualified name: up to 63 characters, with an optional DNS subdomain and a slash before it.
-pub(super) fn is_key(text: &str) -> bool {
+#[must_use]
+pub fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_name(name),
         None => is_name(text),
@@ -9,7 +10,8 @@ pub(super) fn is_key(text: &str) -> bool {
 }
 
 /// Empty, or like a key without a prefix.
-pub(super) fn is_value(text: &str) -> bool {
+#[must_use]
+pub fn is_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
@@ -23,7 +25,9 @@ pub(super) fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// A DNS subdomain, as the name of a node is one too.
+#[must_use]
+pub fn is_subdomain(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
             && !part.starts_with('-')

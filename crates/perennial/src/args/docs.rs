@@ -37,7 +37,8 @@ fn page() -> String {
     let command = super::command();
     let run = command.find_subcommand("run").unwrap().get_arguments().filter_map(clap::Arg::get_long);
     let run: Vec<&str> = run.collect();
-    for command in command.get_subcommands() {
+    let operations = super::operate::NAMES;
+    for command in command.get_subcommands().filter(|command| !operations.contains(&command.get_name())) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         write!(page, "\n## `perennial {}`\n\n{about}.\n", command.get_name()).unwrap();
         let as_run = |arg: &clap::Arg| {

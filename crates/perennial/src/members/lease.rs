@@ -39,6 +39,8 @@ struct LeaseSpec {
     holder_identity: Option<String>,
     #[serde(default)]
     lease_duration_seconds: Option<i64>,
+    #[serde(default)]
+    renew_time: Option<Timestamp>,
 }
 
 impl Followed for LeaseObject {
@@ -72,6 +74,11 @@ impl LeaseObject {
             .filter(|seconds| *seconds > 0)
             .map(Duration::from_secs)
             .map(|d| d.min(LONGEST))
+    }
+
+    /// When it was last renewed, by the clock of whoever did. People are told; replicas do not go by it.
+    pub(crate) fn renewed(&self) -> Option<Timestamp> {
+        self.spec.as_ref()?.renew_time
     }
 
     /// What the member does. One that does not say, or says what this binary does not know, does nothing here.

@@ -1,0 +1,60 @@
+//! The configuration of the commands for people: which cluster, and whose records.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use perennial_core::policy::Policy;
+
+use super::source::Sources;
+use super::{Connect, Error, NAMESPACE, PolicySource, Surroundings, check};
+use crate::args::operate::DeskArgs;
+use crate::args::settings as names;
+
+/// What every command for people needs to know.
+#[derive(Clone, Debug)]
+pub struct DeskConfig {
+    /// How to reach the API server.
+    pub connect: Connect,
+    /// The namespace the records live in.
+    pub namespace: String,
+    /// The name part of the mark.
+    pub installation: String,
+    /// The policy in force and where it is from, if somebody said so.
+    pub policy: Option<(PathBuf, Arc<Policy>)>,
+}
+
+impl DeskConfig {
+    /// Checks what was typed against what surrounds the process.
+    pub fn check(args: &DeskArgs, around: &Surroundings) -> Result<Self, Error> {
+        let DeskArgs { kubeconfig, context, namespace, installation, policy, color: _ } = args;
+        let mut sources = Sources::new(around);
+        let connect = Connect {
+            kubeconfig: sources
+                .checked(&names::KUBECONFIG, kubeconfig.as_deref(), check::not_empty)?
+                .map(PathBuf::from),
+            context: sources.checked(&names::CONTEXT, context.as_deref(), check::not_empty)?,
+        };
+        let namespace = match sources.checked(&names::NAMESPACE, namespace.as_deref(), check::namespace)? {
+            Some(namespace) => namespace,
+            None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
+        };
+        let installation =
+            sources.checked(&names::INSTALLATION, installation.as_deref(), check::installation)?;
+        let policy = match sources.find(&names::POLICY, policy.as_deref())? {
+            None => None,
+            Some(given) => {
+                let path = PathBuf::from(given.value);
+                let file = PolicySource::file(path.clone());
+                let file = file.map_err(|source| Error::Policy { key: given.key, source })?;
+                let policy = file.subscribe().borrow().clone();
+                Some((path, policy))
+            }
+        };
+        Ok(Self {
+            connect,
+            installation: installation.unwrap_or_else(|| namespace.clone()),
+            namespace,
+            policy,
+        })
+    }
+}
