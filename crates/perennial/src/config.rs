@@ -18,15 +18,18 @@ mod checking;
 mod list;
 mod policy_file;
 mod source;
+mod traces;
 
 pub use checking::CheckConfig;
 pub use list::{ListConfig, What};
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
+pub use traces::TraceConfig;
 
 use crate::args::{RunArgs, settings as names};
 use crate::log::{Format, LogConfig};
 use crate::members::Role;
+use crate::traces::Tracer;
 use source::Sources;
 
 /// Where the records live when nobody says so and no pod does.
@@ -69,6 +72,8 @@ pub struct Config {
     pub members: MembersConfig,
     /// Where the keeper's policy comes from; following it keeps `keeper.policy` current.
     pub policy: PolicySource,
+    /// Where traces are sent; `None` is nowhere.
+    pub traces: Option<TraceConfig>,
     /// The older operator's variables that were honoured, to be told in the log.
     pub honoured: Vec<&'static str>,
 }
@@ -109,6 +114,8 @@ pub struct KeeperConfig {
     pub collect_every: Duration,
     /// How long what a person has to change (a missing permission, the brake) is left alone.
     pub retry_slowly: Duration,
+    /// Where spans of the work go, where somebody wants them.
+    pub tracer: Option<Tracer>,
 }
 
 impl KeeperConfig {
@@ -128,6 +135,7 @@ impl KeeperConfig {
             open_after: OPEN_AFTER,
             collect_every: COLLECT_EVERY,
             retry_slowly: RETRY_SLOWLY,
+            tracer: None,
         }
     }
 }
@@ -246,6 +254,8 @@ impl Config {
             admin_address,
             log_format,
             log_level,
+            otlp_endpoint,
+            otlp_sample,
             takeover: _,
             lease_duration: _,
             close_after,
@@ -287,6 +297,7 @@ impl Config {
                 .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
                 .unwrap_or(default.collect_every),
             retry_slowly: default.retry_slowly,
+            tracer: None,
             namespace: default.namespace,
             policy: default.policy,
         };
@@ -310,6 +321,7 @@ impl Config {
                 None => check::admin_address(ADMIN_ADDRESS).unwrap_or_default(),
             };
         let log = find_log(&mut sources, log_format.as_deref(), log_level.as_deref())?;
+        let traces = traces::find(&mut sources, otlp_endpoint.as_deref(), otlp_sample.as_deref())?;
         Ok(Self {
             connect,
             namespace,
@@ -320,6 +332,7 @@ impl Config {
             lister,
             members,
             policy,
+            traces,
             honoured: sources.honoured,
         })
     }

@@ -59,6 +59,29 @@ pub(crate) enum Outcome {
     Failed(ApiError, Doubt),
 }
 
+impl Outcome {
+    /// As spans spell it.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Node(_) => "read_node",
+            Self::Record(_) => "read_record",
+            Self::Proved(_) => "proved",
+            Self::Lost(_) => "lost",
+            Self::EndRead(..) => "read_end",
+            Self::Wrote(..) => "wrote",
+            Self::Patched { .. } => "patched",
+            Self::Overtaken(_) => "overtaken",
+            Self::Idle => "idle",
+            Self::SetAside => "set_aside",
+            Self::Erased(..) => "erased",
+            Self::Braked => "braked",
+            Self::TooLarge(_) => "too_large",
+            Self::WouldHave(_) => "would_have",
+            Self::Failed(..) => "failed",
+        }
+    }
+}
+
 /// What has to be read again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {

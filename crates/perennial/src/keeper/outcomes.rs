@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, RecordSight, Sight};
+use perennial_core::keeper::{Body, RecordSight, Seen, Sight};
 use tokio::task;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -22,9 +22,12 @@ const AT_FIRST: u32 = 5;
 impl Keeper {
     pub(super) fn folded(&mut self, done: Result<(task::Id, Outcome), task::JoinError>) {
         let id = done.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
-        let Some(Worker { name, rank }) = self.workers.remove(&id) else { return };
+        let Some(Worker { name, rank, span }) = self.workers.remove(&id) else { return };
         match done {
             Ok((_, outcome)) => {
+                if let Some(span) = span {
+                    span.end(&outcome);
+                }
                 self.count(rank, &outcome);
                 self.fold(&name, outcome);
             }
@@ -113,7 +116,9 @@ impl Keeper {
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
             Outcome::Wrote(object, write, transition) => {
-                self.report.wrote(name, &write, transition);
+                let seen = self.ledger.entry(name).and_then(Entry::seen);
+                let before = seen.and_then(Seen::summary).map(|summary| summary.digest);
+                self.report.wrote(name, &write, transition, before);
                 self.ledger.record_written(name, &object);
             }
             Outcome::Patched { node, ready, patch } => {
