@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, RecordSight, Seen, Sight};
+use perennial_core::keeper::{Body, RecordSight, Sight};
 use tokio::task;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -47,7 +47,7 @@ impl Keeper {
     fn count(&self, rank: usize, outcome: &Outcome) {
         let metrics = &self.membership.metrics;
         match outcome {
-            Outcome::Wrote(..) | Outcome::Patched { .. } | Outcome::Erased(..) if rank > 0 => {
+            Outcome::Wrote { .. } | Outcome::Patched { .. } | Outcome::Erased(..) if rank > 0 => {
                 metrics.takeovers.inc();
             }
             // Only replicas write records; a Node may change for any reason but that it bears the mark.
@@ -115,10 +115,8 @@ impl Keeper {
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
-            Outcome::Wrote(object, write, transition) => {
-                let seen = self.ledger.entry(name).and_then(Entry::seen);
-                let before = seen.and_then(Seen::summary).map(|summary| summary.digest);
-                self.report.wrote(name, &write, transition, before);
+            Outcome::Wrote { object, write, transition, news } => {
+                self.report.wrote(name, &write, transition, news);
                 self.ledger.record_written(name, &object);
             }
             Outcome::Patched { node, ready, patch } => {

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Live, Notice, Patch, Why, Write};
-use perennial_core::kept::Digest;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
@@ -20,8 +19,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A record was written over one that held this.
-    pub(crate) fn wrote(&self, name: &Name, write: &Write, transition: &'static str, before: Option<Digest>) {
+    /// A record was written. It is news where it holds something else than before.
+    pub(crate) fn wrote(&self, name: &Name, write: &Write, transition: &'static str, news: bool) {
         let record = &write.record;
         let uid = record.incarnation.uid;
         self.metrics.saves.inc(transition);
@@ -34,7 +33,7 @@ impl Report {
             "close" => info!(node = %name, %uid, labels, waiting, version, sequence, "recorded the end"),
             // What comes of it has a line of its own.
             "give" => debug!(node = %name, %uid, labels, waiting, version, sequence, "about to restore"),
-            _ if before == Some(record.kept.digest()) => {
+            _ if !news => {
                 debug!(node = %name, %uid, labels, waiting, version, sequence, "the record follows the node again");
             }
             _ => info!(node = %name, %uid, labels, waiting, version, sequence, "recorded"),
