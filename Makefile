@@ -6,6 +6,8 @@
 # Most tests wait most of the time, so two of them share a core; each may have a control plane of its own, which
 # takes half a gigabyte.
 export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : 8)))
+# The control plane that tests, demo, chaos and bench run against, by its minor version: a folder of dev/controlplane
+export K8S ?= 1.36
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
 # Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
@@ -32,7 +34,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +49,9 @@ up: prerequisites ## Bring up a real cluster and leave it running: by kind, or w
 restart-worker: ## Restart the kubelet of a worker of that cluster, which then registers again (WORKER=worker-1)
 	@dev/local restart-worker $(WORKER)
 
+grafana: controlplane ## Bring a small Prometheus and Grafana with the dashboard to that cluster, and open it at localhost:3000
+	@dev/local grafana
+
 down: ## Take that cluster down, with all that it left
 	@dev/local down
 
@@ -58,7 +63,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
+test: lint controlplane s3 helm moto prometheus grafana-sdk ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
 	cargo test --workspace --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
@@ -89,7 +94,7 @@ deny: ## Check licences and advisories of dependencies, if cargo-deny is install
 fmt: ## Format the code
 	cargo fmt --all
 
-controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes)
+controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes; K8S=1.34)
 	@dev/controlplane/build
 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
@@ -117,6 +122,13 @@ cluster: controlplane helm ## Build what a real cluster needs: kubelet, containe
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
+
+prometheus: # Installs Prometheus and promtool, which judge the alerts and the dashboard
+	@dev/prerequisites prometheus
+
+grafana-sdk: # Installs Grafana's own types of dashboards
+	@dev/prerequisites python
+	@dev/grafana/check
 
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites

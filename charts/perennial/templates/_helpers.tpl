@@ -117,3 +117,28 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- include "perennial.fullname" . -}}
 {{- end -}}
 {{- end }}
+
+{{/* One alert of files/alerts.yaml as the values tune it; nothing, where it is switched off. Every expression ends in its threshold. */}}
+{{- define "perennial.alert" -}}
+{{- $rule := .rule -}}
+{{- $values := .root.Values.prometheusRule -}}
+{{- $tuned := index $values.alerts $rule.alert | default dict -}}
+{{- if not (hasKey $tuned "threshold") -}}
+{{- if eq $rule.alert "PerennialReplicasMissing" -}}
+{{- $replicas := 0 -}}
+{{- range include "perennial.components" .root | fromYamlArray -}}{{- $replicas = add $replicas (int .replicas) -}}{{- end -}}
+{{- $tuned = merge (dict "threshold" $replicas) $tuned -}}
+{{- end -}}
+{{- end -}}
+{{- if dig "enabled" true $tuned -}}
+{{- if hasKey $tuned "threshold" -}}
+{{- $_ := set $rule "expr" (regexReplaceAll "[^ ]+$" $rule.expr (toString $tuned.threshold)) -}}
+{{- end -}}
+{{- with $tuned.for -}}{{- $_ := set $rule "for" . -}}{{- end -}}
+{{- $_ := set $rule "labels" (merge (dict "severity" (default $rule.labels.severity $tuned.severity)) $values.alertLabels) -}}
+{{- with $values.runbookUrl -}}
+{{- $_ := set $rule.annotations "runbook_url" (replace "docs/alerts.md" . $rule.annotations.runbook_url) -}}
+{{- end -}}
+{{ toYaml $rule }}
+{{- end -}}
+{{- end }}

@@ -39,6 +39,11 @@ pub fn helm() -> anyhow::Result<PathBuf> {
     Ok(built("helm/build", &["--print-dir", "--no-build"], "no Helm to run: run `make helm`")?.join("helm"))
 }
 
+/// The folder with the Prometheus operator's own definitions, which are downloaded when they are not there.
+pub fn prometheus_operator() -> anyhow::Result<PathBuf> {
+    built("prometheus-operator/definitions", &[], "no definitions of the Prometheus operator")
+}
+
 /// What a whole cluster has besides its control plane: programs, and images.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterAssets {
@@ -141,19 +146,19 @@ mod tests {
 
     #[test]
     fn helm_and_the_cluster_are_built_from_the_control_planes_modules() {
-        let mut wanted = versions("controlplane", false);
+        let mut wanted = versions("controlplane/1.36", false);
         wanted.retain(|name, _| !name.starts_with("k8s.io/"));
         for name in ["k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils"] {
-            wanted.insert(name.to_owned(), versions("controlplane", false)[name].clone());
+            wanted.insert(name.to_owned(), versions("controlplane/1.36", false)[name].clone());
         }
-        wanted.extend(versions("controlplane", true));
+        wanted.extend(versions("controlplane/1.36", true));
         for module in ["helm", "cluster"] {
             // Otherwise nearly every package is compiled twice.
             assert_eq!(versions(module, true), wanted, "the replace lines of dev/{module}/go.mod");
         }
         assert_eq!(
             versions("cluster", false)["k8s.io/kubernetes"],
-            versions("controlplane", false)["k8s.io/kubernetes"]
+            versions("controlplane/1.36", false)["k8s.io/kubernetes"]
         );
     }
 }

@@ -66,7 +66,7 @@ mod worker;
 
 pub use console::Console;
 pub use layout::HOST;
-pub use worker::Worker;
+pub use worker::{Worker, ready};
 
 use crate::assets::ClusterAssets;
 use layout::{Layout, WORKERS};

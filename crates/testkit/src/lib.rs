@@ -5,7 +5,7 @@
 //! kubeconfigs from it, runs the keeper against it as a [`KeeperProcess`], and waits for what must become true
 //! with [`eventually()`]. A [`proxy`] between a keeper and the API server goes wrong on purpose, and an [`oracle`]
 //! judges by etcd's own history whether the keepers kept their promises. [`S3Server`] and [`MotoServer`] take
-//! the pages that a lister publishes.
+//! the pages that a lister publishes, and a [`Prometheus`] collects what all of them measure.
 //!
 //! Nothing outlives its owner: children are killed and folders removed on drop, on panic, and when this process
 //! dies of whatever cause, SIGKILL included. Logs stay, and are named, when a test panics or a start fails.
@@ -17,6 +17,7 @@ mod controlplane;
 mod endpoint;
 mod eventually;
 mod fleet;
+mod interrupt;
 mod keeper_process;
 mod kubeconfig;
 mod log;
@@ -24,6 +25,7 @@ pub mod oracle;
 mod pki;
 mod port;
 mod process;
+mod prometheus;
 pub mod proxy;
 mod s3;
 #[cfg(test)]
@@ -31,11 +33,13 @@ mod send;
 mod server;
 mod workdir;
 
-pub use assets::{Assets, helm};
+pub use assets::{Assets, helm, prometheus_operator};
 pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
 pub use eventually::{eventually, eventually_eq};
 pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};
+pub use interrupt::{Interrupt, interrupted};
 pub use keeper_process::{KeeperBuilder, KeeperProcess};
 pub use port::Port;
 pub use process::{Died, Launch, Process};
+pub use prometheus::{Prometheus, Sample};
 pub use s3::{Credentials, MotoServer, S3Builder, S3Reply, S3Server};

@@ -13,27 +13,11 @@ const SOON: Duration = Duration::from_mins(1);
 /// Where pods are held to the restricted level: those that would be refused are warned of in what makes them.
 const NAMESPACE: &str = "restricted";
 
-/// The kinds of the Prometheus operator, as far as the API server has to know them to look at the metadata. Its own
-/// definitions are not at hand; what is in the objects is up to the tests of the chart's users.
-fn foreign(kind: &str, plural: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.monitoring.coreos.com") },
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "names": { "kind": kind, "plural": plural },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "required": ["spec"],
-                    "properties": { "spec": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-                } },
-            }],
-        },
-    })
+/// The Prometheus operator's own definitions, of what the chart makes.
+fn of_prometheus() -> Vec<Value> {
+    let folder = perennial_testkit::prometheus_operator().unwrap();
+    let kinds = ["servicemonitors", "prometheusrules"];
+    kinds.iter().flat_map(|kind| read(&folder.join(format!("monitoring.coreos.com_{kind}.yaml")))).collect()
 }
 
 /// Runs kubectl with these objects; what it says on standard error, and whether it went well.
@@ -64,17 +48,17 @@ pub(crate) async fn prepared() -> ControlPlane {
     });
     apply(&plane, &namespaces).await;
     plane.install_listings().await.unwrap();
-    apply(
-        &plane,
-        &[foreign("ServiceMonitor", "servicemonitors"), foreign("PrometheusRule", "prometheusrules")],
-    )
-    .await;
+    apply(&plane, &of_prometheus()).await;
     eventually(SOON, "the kinds of the Prometheus operator are known", || async {
-        let probe = json!({
-            "apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
-            "metadata": { "name": "probe", "namespace": NAMESPACE }, "spec": {},
-        });
-        let (known, told) = kubectl(&plane, &["apply", "--dry-run=server"], &[probe]).await;
+        let probe = |kind: &str, spec: Value| {
+            let metadata = json!({ "name": "probe", "namespace": NAMESPACE });
+            json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": metadata, "spec": spec })
+        };
+        let probes = [
+            probe("ServiceMonitor", json!({ "selector": {}, "endpoints": [] })),
+            probe("PrometheusRule", json!({})),
+        ];
+        let (known, told) = kubectl(&plane, &["apply", "--dry-run=server"], &probes).await;
         if known { Ok(Some(())) } else { Err(anyhow::anyhow!(told)) }
     })
     .await
@@ -122,7 +106,7 @@ async fn every_example_of_every_chart_is_accepted_under_the_restricted_level() {
         "--set",
         "fullnameOverride=other,lister.enabled=true,lister.namespace=shop,keeper.installation=blue,datadog.enabled=true",
         "--set",
-        "serviceMonitor.enabled=true,image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
     ];
     accepts(&plane, "all values", &objects(&render(PERENNIAL, NAMESPACE, &all).unwrap())).await;
 }

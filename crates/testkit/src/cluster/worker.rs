@@ -22,6 +22,21 @@ use crate::{assets::ClusterAssets, eventually::eventually};
 /// Seconds when nothing else runs; this is for machines on which much does.
 const PATIENCE: Duration = Duration::from_mins(5);
 
+/// Waits until a node is there and ready.
+pub async fn ready(nodes: &Api<Node>, name: &str) -> anyhow::Result<Node> {
+    eventually(PATIENCE, &format!("{name} is ready"), || async {
+        let node = nodes.get(name).await?;
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
+        match ready {
+            Some(condition) if condition.status == "True" => Ok(Some(node)),
+            Some(condition) => Err(anyhow!("{}", condition.message.as_deref().unwrap_or("not ready"))),
+            None => Err(anyhow!("its kubelet has said nothing yet")),
+        }
+    })
+    .await
+}
+
 /// A machine with a kubelet, a containerd and a kube-proxy.
 #[derive(Clone, Debug)]
 pub struct Worker {
@@ -121,17 +136,7 @@ impl Worker {
     /// (half a minute) or its Node is deleted.
     pub async fn ready(&self, console: &Console) -> anyhow::Result<Node> {
         let nodes: Api<Node> = Api::all(console.client().await?);
-        eventually(PATIENCE, &format!("{} is ready", self.name()), || async {
-            let node = nodes.get(self.name()).await?;
-            let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-            let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
-            match ready {
-                Some(condition) if condition.status == "True" => Ok(Some(node)),
-                Some(condition) => Err(anyhow!("{}", condition.message.as_deref().unwrap_or("not ready"))),
-                None => Err(anyhow!("its kubelet has said nothing yet")),
-            }
-        })
-        .await
+        ready(&nodes, self.name()).await
     }
 
     /// Imports images from tars, as `docker save` and OCI tools write them.

@@ -2,15 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    future::pending,
     io::{self, Write as _},
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use perennial_testkit::oracle::{Judge, Tally};
-use tokio::signal::unix::{SignalKind, signal};
+use perennial_testkit::{
+    Interrupt, interrupted,
+    oracle::{Judge, Tally},
+};
 
 use crate::{
     args::Args,
@@ -30,7 +31,7 @@ enum End {
         kept: bool,
     },
     Failed(anyhow::Error),
-    Signal(u8),
+    Interrupted(Interrupt),
 }
 
 /// All rounds together.
@@ -55,9 +56,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             say(&format!("failed: {error:#}"));
             ExitCode::from(2)
         }
-        End::Signal(code) => {
-            say("ended by a signal, nothing is left running");
-            ExitCode::from(code)
+        End::Interrupted(by) => {
+            say(&format!("ended by {}, nothing is left running", by.name));
+            by.into()
         }
     }
 }
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 async fn chaos(args: &Args) -> End {
     let mut cluster = None;
     let end = tokio::select! {
-        code = interrupted() => End::Signal(code),
+        by = interrupted() => End::Interrupted(by),
         kept = rounds(args, &mut cluster) => kept.map_or_else(End::Failed, |kept| End::Judged { kept }),
     };
     if let (End::Judged { kept: false } | End::Failed(_), Some(cluster)) = (&end, &mut cluster) {
@@ -167,18 +168,4 @@ impl Total {
 /// A line on stdout that bears our name. If nobody reads it, there is nobody to tell.
 fn say(line: &str) {
     let _ = writeln!(io::stdout(), "chaos: {line}");
-}
-
-/// Waits for a signal that asks to end: the exit status that goes with it.
-async fn interrupted() -> u8 {
-    let received = async |kind| match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        // Then it ends us the hard way, and the kernel cleans up.
-        Err(_) => pending().await,
-    };
-    tokio::select! {
-        () = received(SignalKind::interrupt()) => 130,
-        () = received(SignalKind::terminate()) => 143,
-        () = received(SignalKind::hangup()) => 129,
-    }
 }

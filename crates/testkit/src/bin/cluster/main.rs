@@ -1,11 +1,10 @@
 //! `make up`, `make restart-worker`, `make down`: a real cluster on this machine, for people.
 
-use std::{ffi::OsString, future::pending, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Parser;
-use perennial_testkit::cluster::Cluster;
-use tokio::signal::unix::{SignalKind, signal};
+use perennial_testkit::{cluster::Cluster, interrupted};
 
 /// A real cluster on this machine: a control plane and three workers, without Docker
 #[derive(Debug, Parser)]
@@ -48,7 +47,10 @@ async fn main() -> ExitCode {
     let ended = tokio::select! {
         // We listen for signals before there is anything to take down.
         biased;
-        code = interrupted() => Ok(code),
+        by = interrupted() => {
+            eprintln!("cluster: ended by {}", by.name);
+            Ok(by.into())
+        }
         // Dropped, a start takes down what it began.
         ended = run(args) => ended,
     };
@@ -117,18 +119,4 @@ async fn run_with_one(command: &[OsString]) -> anyhow::Result<ExitCode> {
 fn tell_how_to_use(cluster: &Cluster) {
     println!("export KUBECONFIG={}", cluster.console().kubeconfig().display());
     println!("export PATH={}:$PATH", cluster.tools().display());
-}
-
-async fn interrupted() -> ExitCode {
-    let received = async |kind| match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        Err(_) => pending().await,
-    };
-    let code = tokio::select! {
-        () = received(SignalKind::interrupt()) => 130,
-        () = received(SignalKind::terminate()) => 143,
-        () = received(SignalKind::hangup()) => 129,
-    };
-    eprintln!("cluster: interrupted");
-    ExitCode::from(code)
 }

@@ -1,14 +1,13 @@
 //! Wires the parts together, and ends in order whatever happens.
 
 use std::{
-    future::pending,
     io::{self, Write as _},
     process::ExitCode,
     time::Instant,
 };
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use tokio::signal::unix::{SignalKind, signal};
+use perennial_testkit::{Interrupt, interrupted};
 
 use crate::{
     args::Args,
@@ -26,10 +25,7 @@ const CONCURRENCY: usize = 64;
 /// How it ended.
 enum End {
     Played(anyhow::Result<Verdict>),
-    Signal {
-        name: &'static str,
-        code: u8,
-    },
+    Interrupted(Interrupt),
     /// Nobody reads what we say.
     Unheard(io::Error),
 }
@@ -50,9 +46,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             words::say(&format!("failed: {error:#}"));
             ExitCode::FAILURE
         }
-        End::Signal { name, code } => {
-            words::say(&format!("ended by {name}, nothing is left running"));
-            ExitCode::from(code)
+        End::Interrupted(by) => {
+            words::say(&format!("ended by {}, nothing is left running", by.name));
+            by.into()
         }
         End::Unheard(error) => {
             let _ = writeln!(io::stderr(), "demo: ended, for nobody reads it: {error}");
@@ -66,7 +62,7 @@ async fn demo(args: &Args) -> End {
     let mut view = View::new(board.clone());
     let mut cluster = None;
     let end = tokio::select! {
-        end = interrupted() => end,
+        by = interrupted() => End::Interrupted(by),
         played = play(args, &board, &mut cluster) => End::Played(played),
         unheard = view.show() => End::Unheard(unheard),
     };
@@ -128,19 +124,4 @@ async fn watched(args: &Args, board: &Shared, cluster: &mut Cluster) -> anyhow::
 
 fn started(board: &Shared, what: &str, began: Instant) {
     board.done(format!("{what} ({})", words::duration(began.elapsed())));
-}
-
-/// Waits for a signal that asks to end.
-async fn interrupted() -> End {
-    let received = async |kind| match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        // Then it ends us the hard way, and the kernel cleans up.
-        Err(_) => pending().await,
-    };
-    let (name, code) = tokio::select! {
-        () = received(SignalKind::interrupt()) => ("Ctrl-C", 130),
-        () = received(SignalKind::terminate()) => ("SIGTERM", 143),
-        () = received(SignalKind::hangup()) => ("SIGHUP", 129),
-    };
-    End::Signal { name, code }
 }

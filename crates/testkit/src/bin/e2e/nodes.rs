@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use perennial_testkit::{eventually, eventually_eq};
+use perennial_testkit::{cluster, eventually_eq};
 
 use crate::stage::{Ground, PATIENCE, Stage};
 
@@ -111,17 +111,7 @@ impl Stage {
 
     /// Waits until the node is there and ready.
     pub(crate) async fn ready(&self, name: &str) -> anyhow::Result<Node> {
-        eventually(PATIENCE, &format!("{name} is ready"), || async {
-            let node = self.node(name).await?;
-            let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-            let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
-            match ready {
-                Some(condition) if condition.status == "True" => Ok(Some(node)),
-                Some(condition) => Err(anyhow!("{}", condition.message.as_deref().unwrap_or("not ready"))),
-                None => Err(anyhow!("its kubelet has said nothing yet")),
-            }
-        })
-        .await
+        cluster::ready(&Api::all(self.client.clone()), name).await
     }
 
     async fn restart_kubelet(&self, name: &str) -> anyhow::Result<()> {

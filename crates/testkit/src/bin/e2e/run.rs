@@ -1,10 +1,9 @@
 //! One run: the cluster up, the scenarios one after another, everything down again.
 
-use std::{cell::OnceCell, fs, future::pending, process::ExitCode, time::Instant};
+use std::{cell::OnceCell, fs, process::ExitCode, time::Instant};
 
 use anyhow::Context as _;
-use perennial_testkit::cluster::Cluster;
-use tokio::signal::unix::{SignalKind, signal};
+use perennial_testkit::{cluster::Cluster, interrupted};
 
 use crate::{
     args::Args,
@@ -18,7 +17,7 @@ pub(crate) async fn run(args: Args) -> ExitCode {
     let ended = tokio::select! {
         // We listen for signals before there is anything to take down.
         biased;
-        code = interrupted() => Err(code),
+        by = interrupted() => Err(by),
         ended = play(&args, &stage) => Ok(ended),
     };
     let (code, keep) = match ended {
@@ -27,7 +26,10 @@ pub(crate) async fn run(args: Args) -> ExitCode {
             say(&format!("FAILED: {error:#}"));
             (ExitCode::FAILURE, args.keep)
         }
-        Err(code) => (code, false),
+        Err(by) => {
+            say(&format!("ended by {}, everything is taken down", by.name));
+            (by.into(), false)
+        }
     };
     let left = match stage.take() {
         Some(stage) => stage.leave(keep).await,
@@ -88,18 +90,4 @@ async fn scenes(stage: &Stage, scenarios: &[Scenario]) -> anyhow::Result<()> {
     }
     say(&times.join(", "));
     Ok(())
-}
-
-async fn interrupted() -> ExitCode {
-    let received = async |kind| match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        Err(_) => pending().await,
-    };
-    let code = tokio::select! {
-        () = received(SignalKind::interrupt()) => 130,
-        () = received(SignalKind::terminate()) => 143,
-        () = received(SignalKind::hangup()) => 129,
-    };
-    say("interrupted, everything is taken down");
-    ExitCode::from(code)
 }
