@@ -176,6 +176,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "LEVEL", help_heading = "Operating")]
     pub log_level: Option<String>,
 
+    /// Where traces of the keeper's work are sent by OTLP (HTTP, protobuf); otherwise nowhere
+    ///
+    /// The address of a collector, such as `http://otel-collector:4318`; `/v1/traces` is added where it is not there.
+    /// Headers that it asks for are given in `OTEL_EXPORTER_OTLP_HEADERS`.
+    #[arg(long, value_name = "URL", help_heading = "Operating")]
+    pub otlp_endpoint: Option<String>,
+
+    /// Share of the traces that are sent, from 0 to 1 [default: 1]
+    #[arg(long, value_name = "SHARE", help_heading = "Operating")]
+    pub otlp_sample: Option<String>,
+
     /// How long a replica leaves a node to the one before it in line [default: 5s]
     ///
     /// The first in line acts at once, the second after this time if there is still something to do, and so on.

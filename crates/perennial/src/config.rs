@@ -19,16 +19,19 @@ mod desk;
 mod list;
 mod policy_file;
 mod source;
+mod traces;
 
 pub use checking::CheckConfig;
 pub use desk::DeskConfig;
 pub use list::{ListConfig, What};
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
+pub use traces::TraceConfig;
 
 use crate::args::{RunArgs, settings as names};
 use crate::log::{Format, LogConfig};
 use crate::members::Role;
+use crate::traces::Tracer;
 use source::Sources;
 
 /// Where the records live when nobody says so and no pod does.
@@ -71,6 +74,8 @@ pub struct Config {
     pub members: MembersConfig,
     /// Where the keeper's policy comes from; following it keeps `keeper.policy` current.
     pub policy: PolicySource,
+    /// Where traces are sent; `None` is nowhere.
+    pub traces: Option<TraceConfig>,
     /// The older operator's variables that were honoured, to be told in the log.
     pub honoured: Vec<&'static str>,
 }
@@ -111,6 +116,8 @@ pub struct KeeperConfig {
     pub collect_every: Duration,
     /// How long what a person has to change (a missing permission, the brake) is left alone.
     pub retry_slowly: Duration,
+    /// Where spans of the work go, where somebody wants them.
+    pub tracer: Option<Tracer>,
 }
 
 impl KeeperConfig {
@@ -130,6 +137,7 @@ impl KeeperConfig {
             open_after: OPEN_AFTER,
             collect_every: COLLECT_EVERY,
             retry_slowly: RETRY_SLOWLY,
+            tracer: None,
         }
     }
 }
@@ -248,6 +256,8 @@ impl Config {
             admin_address,
             log_format,
             log_level,
+            otlp_endpoint,
+            otlp_sample,
             takeover: _,
             lease_duration: _,
             close_after,
@@ -289,6 +299,7 @@ impl Config {
                 .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
                 .unwrap_or(default.collect_every),
             retry_slowly: default.retry_slowly,
+            tracer: None,
             namespace: default.namespace,
             policy: default.policy,
         };
@@ -312,6 +323,7 @@ impl Config {
                 None => check::admin_address(ADMIN_ADDRESS).unwrap_or_default(),
             };
         let log = find_log(&mut sources, log_format.as_deref(), log_level.as_deref())?;
+        let traces = traces::find(&mut sources, otlp_endpoint.as_deref(), otlp_sample.as_deref())?;
         Ok(Self {
             connect,
             namespace,
@@ -322,6 +334,7 @@ impl Config {
             lister,
             members,
             policy,
+            traces,
             honoured: sources.honoured,
         })
     }

@@ -20,6 +20,7 @@ mod object;
 mod outcomes;
 mod prove;
 mod report;
+mod spans;
 mod sync;
 
 use std::collections::HashMap;
@@ -44,6 +45,7 @@ use crate::members::{Membership, Roster};
 use check::Checked;
 use ledger::{Ledger, Looked, Name, View, role};
 use report::Report;
+use spans::{Applying, Spans};
 
 pub use metrics::Metrics;
 
@@ -83,6 +85,7 @@ pub async fn run(
     let policy = config.policy.borrow().clone();
     let streams = Streams::start(&api, &policy);
     let roster = membership.roster.borrow().clone();
+    let spans = Spans::new(config.tracer.clone());
     let mut keeper = Keeper {
         config,
         policy,
@@ -98,6 +101,7 @@ pub async fn run(
         workers: HashMap::new(),
         checks: JoinSet::new(),
         brake: Arc::default(),
+        spans,
         records: 0,
         head: 0,
         synced: false,
@@ -139,6 +143,7 @@ struct Worker {
     name: Name,
     /// This replica's place in line when it began.
     rank: usize,
+    span: Option<Applying>,
 }
 
 struct Keeper {
@@ -159,6 +164,7 @@ struct Keeper {
     /// What is being read of the cluster as a whole: one thing at a time.
     checks: JoinSet<Checked>,
     brake: Arc<Brake>,
+    spans: Spans,
     /// How many records there are, as of the last count.
     records: usize,
     /// Where history stood when it was last asked.
@@ -251,6 +257,19 @@ impl Keeper {
         if let Looked::Skipped(why) = self.ledger.look(name, &view) {
             self.report.skipped(name, self.ledger.entry(name), why);
         }
+        if self.spans.are_wanted() {
+            if self.ledger.is_pending(name) {
+                self.spans.observe(name, "look");
+            } else {
+                self.spans.settle(name);
+            }
+        }
+    }
+
+    /// Looks at a line about which something was heard.
+    fn heard(&mut self, name: &Name, what: &'static str) {
+        self.spans.observe(name, what);
+        self.look(name);
     }
 
     fn look_at_all(&mut self) {
@@ -267,12 +286,12 @@ impl Keeper {
             Event::Listing => self.ledger.nodes_listing(),
             Event::Applied(node) => {
                 if let Some(name) = self.ledger.node_applied(node, installation, &self.policy, now) {
-                    self.look(&name);
+                    self.heard(&name, "node_applied");
                 }
             }
             Event::Deleted(node) => {
                 let name = self.ledger.node_deleted(node, installation, &self.policy, now);
-                self.look(&name);
+                self.heard(&name, "node_deleted");
             }
             Event::Unobserved(window) => self.unobserved(window),
             Event::Listed(version) => {
@@ -290,12 +309,12 @@ impl Keeper {
             Event::Listing => self.ledger.records_listing(),
             Event::Applied(object) => {
                 if let Some(name) = self.ledger.record_applied(&object) {
-                    self.look(&name);
+                    self.heard(&name, "record_applied");
                 }
             }
             Event::Deleted(object) => {
                 if let Some(name) = self.ledger.record_deleted(&object) {
-                    self.look(&name);
+                    self.heard(&name, "record_deleted");
                 }
             }
             Event::Unobserved(_) => {}
@@ -361,10 +380,14 @@ impl Keeper {
                 records: self.records,
                 ask_again: self.slowly(),
             };
-            self.metrics.queue_seconds.observe(view.at.saturating_duration_since(due).as_secs_f64());
+            let waited = view.at.saturating_duration_since(due);
+            self.metrics.queue_seconds.observe(waited.as_secs_f64());
+            let uid = || entry.uid().map(|uid| uid.to_string());
+            let uid = self.spans.are_wanted().then(uid).flatten();
+            let span = self.spans.apply(&name, uid, plan.as_str(), rank, waited);
             let whom = name.clone();
             let work = self.work.spawn(async move { apply.carry_out(&whom, plan, seen).await });
-            self.workers.insert(work.id(), Worker { name, rank });
+            self.workers.insert(work.id(), Worker { name, rank, span });
         }
         self.gauges();
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Strings are read once, in [`args`] and [`config`]; after that nobody sees a raw one, and nothing
-//! else reads the environment. [`run()`] wires the parts together and owns their lives: the first signal
+//! else reads the environment, but for the headers that [`traces`] sends. [`run()`] wires the parts together and owns their lives: the first signal
 //! drains, the second aborts, and the exit code is a return value, never a `process::exit`.
 
 pub mod admin;
@@ -20,6 +20,7 @@ pub mod cli;
 pub mod client;
 pub mod cluster;
 pub mod config;
+mod https;
 pub mod keeper;
 pub mod lister;
 pub mod log;
@@ -27,6 +28,7 @@ pub mod members;
 pub mod metrics;
 mod run;
 pub mod shutdown;
+pub mod traces;
 
 pub use args::Args;
 pub use config::{Config, KeeperConfig, ListerConfig, MembersConfig};

@@ -1,13 +1,19 @@
 //! The log: text for a person, JSON for a machine, on standard error, in UTC.
 //!
 //! A plain level is about Perennial; its libraries say at most `info`. Whoever wants more gives filter
-//! directives. Panics go through the log too, so that a machine finds them where it looks.
+//! directives. Panics go through the log too, so that a machine finds them where it looks. Under a storm of lines of
+//! one kind most are left out and counted, see [`Storm`], unless somebody asks for `debug`.
 
 use std::error::Error as StdError;
 
 use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+mod storm;
+
+pub use storm::Storm;
 
 /// How to log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +78,11 @@ impl Filter {
         Ok(Self(directives))
     }
 
+    /// Whether somebody wants to see everything.
+    fn is_detailed(&self) -> bool {
+        ["debug", "trace"].into_iter().any(|level| self.0.to_ascii_lowercase().contains(level))
+    }
+
     fn of_level(level: &str) -> Self {
         // The client's own layer logs each failed request as an error, without saying what it was for;
         // whoever made the request tells it better.
@@ -101,15 +112,16 @@ fn level(word: &str) -> Option<&'static str> {
 #[error("cannot set up the log: {0}")]
 pub struct Error(#[from] tracing::subscriber::SetGlobalDefaultError);
 
-/// Sets the process's log up.
-pub fn init(config: &LogConfig) -> Result<(), Error> {
-    tracing::subscriber::set_global_default(subscriber(config, std::io::stderr))?;
+/// Sets the process's log up. What is returned tells what a storm left out.
+pub fn init(config: &LogConfig) -> Result<Storm, Error> {
+    let storm = Storm::default();
+    tracing::subscriber::set_global_default(subscriber(config, &storm, std::io::stderr))?;
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
         let message = panic.payload_as_str().unwrap_or("(no message)");
         tracing::error!(location, backtrace = %std::backtrace::Backtrace::capture(), "panic: {message}");
     }));
-    Ok(())
+    Ok(storm)
 }
 
 /// An error and its causes in one line, for a log field.
@@ -128,18 +140,21 @@ pub fn chain(error: &dyn StdError) -> String {
     line
 }
 
-fn subscriber<W>(config: &LogConfig, writer: W) -> Box<dyn Subscriber + Send + Sync>
+fn subscriber<W>(config: &LogConfig, storm: &Storm, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let LogConfig { format, filter: Filter(directives), color } = config;
+    let LogConfig { format, filter, color } = config;
+    let limited = (!filter.is_detailed()).then(|| storm.clone());
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(directives))
+        .with_env_filter(EnvFilter::new(&filter.0))
         .with_ansi(*color && *format == Format::Text)
         .with_writer(writer);
     match format {
-        Format::Text => Box::new(builder.with_target(false).finish()),
-        Format::Json => Box::new(builder.json().flatten_event(true).with_span_list(false).finish()),
+        Format::Text => Box::new(builder.with_target(false).finish().with(limited)),
+        Format::Json => {
+            Box::new(builder.json().flatten_event(true).with_span_list(false).finish().with(limited))
+        }
     }
 }
 
@@ -167,8 +182,12 @@ mod tests {
         let lines = Lines::default();
         let config = LogConfig { format, filter: Filter::parse(filter).unwrap(), color: false };
         let writer = lines.clone();
-        let subscriber = subscriber(&config, move || writer.clone());
-        tracing::subscriber::with_default(subscriber, speak);
+        let storm = Storm::default();
+        let subscriber = subscriber(&config, &storm, move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            speak();
+            storm.tell();
+        });
         let bytes = lines.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
@@ -237,6 +256,30 @@ mod tests {
         let text = logged(Format::Text, "info", || tracing::info!(node = "n1", "restored"));
         assert!(text.contains("INFO restored node=\"n1\"") && !text.contains('\u{1b}'), "{text}");
         assert!(text.split_whitespace().next().unwrap().ends_with('Z'), "{text}");
+    }
+
+    #[test]
+    fn a_storm_of_one_kind_is_cut_short_and_hides_nothing_else() {
+        let storm = || {
+            for number in 0..5000 {
+                tracing::info!(node = number, "restored");
+                if number % 1000 == 0 {
+                    tracing::error!(number, "disk on fire");
+                }
+            }
+        };
+        let text = logged(Format::Json, "info", storm);
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let said = |message: &str| lines.iter().filter(|line| line["message"] == message).count();
+        assert_eq!(said("disk on fire"), 5);
+        let told: Vec<_> = lines.iter().filter(|line| line["like"] == "restored").collect();
+        assert_eq!((told.len(), told[0]["level"].as_str()), (1, Some("INFO")), "{told:?}");
+        let left_out = usize::try_from(told[0]["left_out"].as_u64().unwrap()).unwrap();
+        assert_eq!(said("restored") + left_out, 5000);
+        assert!(left_out > 4000, "{left_out}");
+        let text = logged(Format::Json, "debug", storm);
+        assert_eq!(text.lines().count(), 5005, "whoever asks for all gets all");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::config::{
 use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
 use crate::shutdown::{self, Ended};
+use crate::traces::{self, Traces};
 use crate::{keeper, log, metrics};
 
 /// Why `perennial` cannot start, or had to end.
@@ -44,6 +45,9 @@ pub enum Error {
     /// The keeper ended, though nobody asked it to.
     #[error("the keeper ended: {0}")]
     Keeper(#[from] keeper::Error),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
     /// One listing could not be shown or published.
     #[error(transparent)]
     List(#[from] lister::ListError),
@@ -57,13 +61,19 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
     let result = match args.command {
         Command::Run(args) => {
             let config = Config::check(&args, &around)?;
-            log::init(&config.log)?;
-            runtime.block_on(work(config))
+            let storm = log::init(&config.log)?;
+            runtime.spawn(storm.clone().keep_telling());
+            let result = runtime.block_on(work(config));
+            storm.tell();
+            result
         }
         Command::List(args) => {
             let config = ListConfig::check(&args, &around)?;
-            log::init(&config.log)?;
-            runtime.block_on(list(config))
+            let storm = log::init(&config.log)?;
+            runtime.spawn(storm.clone().keep_telling());
+            let result = runtime.block_on(list(config));
+            storm.tell();
+            result
         }
         Command::Check(args) => {
             let CheckConfig { config, ready } = CheckConfig::check(&args, &around)?;
@@ -106,8 +116,19 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
 
 /// Runs keeper and lister with all that surrounds them, until a signal.
 async fn work(config: Config) -> Result<Ended<()>, Error> {
-    let Config { connect, namespace, admin, log: _, keeps, keeper, lister, members, policy, honoured } =
-        config;
+    let Config {
+        connect,
+        namespace,
+        admin,
+        log: _,
+        keeps,
+        mut keeper,
+        lister,
+        members,
+        policy,
+        traces,
+        honoured,
+    } = config;
     let lists = lister.is_some();
     let source = policy.path().map_or_else(|| "built in".to_owned(), |path| path.display().to_string());
     info!(
@@ -124,6 +145,9 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let signals = shutdown::signals()?;
     let stop = CancellationToken::new();
     let client = client::connect(&connect).await?;
+
+    let traces = traces.map(|config| Traces::start(&config, &members.name, &namespace)).transpose()?;
+    keeper.tracer = traces.as_ref().map(Traces::tracer);
 
     let mut registry = metrics::registry();
     let section = metrics::section(&mut registry);
@@ -161,7 +185,11 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let follow = policy.follow(policy_metrics, CancellationToken::new());
     let _policy = AbortOnDropHandle::new(tokio::spawn(follow));
 
-    match shutdown::until_ended(parts.run(stop.clone()), stop, signals).await {
+    let ended = shutdown::until_ended(parts.run(stop.clone()), stop, signals).await;
+    if let (Some(traces), Ended::Finished(_)) = (traces, &ended) {
+        traces.stop().await;
+    }
+    match ended {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
     }

@@ -58,6 +58,9 @@ pub(crate) const MEMBER: Setting = setting("--member", "PERENNIAL_MEMBER");
 pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_ADMIN_ADDRESS");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
+// These two have the names that every OpenTelemetry program knows.
+pub(crate) const OTLP_ENDPOINT: Setting = setting("--otlp-endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT");
+pub(crate) const OTLP_SAMPLE: Setting = setting("--otlp-sample", "OTEL_TRACES_SAMPLER_ARG");
 pub(crate) const TAKEOVER: Setting = setting("--takeover", "PERENNIAL_TAKEOVER");
 pub(crate) const LEASE_DURATION: Setting = setting("--lease-duration", "PERENNIAL_LEASE_DURATION");
 pub(crate) const CLOSE_AFTER: Setting = setting("--close-after", "PERENNIAL_CLOSE_AFTER");
@@ -128,6 +131,8 @@ pub(crate) const RUN: &[Setting] = &[
     ADMIN_ADDRESS,
     LOG_FORMAT,
     LOG_LEVEL,
+    OTLP_ENDPOINT,
+    OTLP_SAMPLE,
     TAKEOVER,
     LEASE_DURATION,
     CLOSE_AFTER,

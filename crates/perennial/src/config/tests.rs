@@ -51,7 +51,9 @@ fn nothing_given_is_a_working_configuration() {
         open_after,
         collect_every,
         retry_slowly,
+        tracer,
     } = config.keeper;
+    assert!(tracer.is_none() && config.traces.is_none(), "nothing is sent unless asked for");
     assert_eq!((namespace.as_str(), installation.as_str()), ("perennial", "perennial"));
     assert_eq!(**policy.borrow(), Policy::default());
     assert_eq!((resync, concurrency), (Duration::from_mins(5), 64));

@@ -31,7 +31,16 @@ pub(crate) enum Outcome {
     /// The `providerID` that this incarnation had at its end, as far as history tells.
     EndRead(Uuid, Option<String>),
     /// The record was written.
-    Wrote(RecordObject, Box<Write>, &'static str),
+    Wrote {
+        /// As it is now.
+        object: RecordObject,
+        /// With what.
+        write: Box<Write>,
+        /// What it was, by name.
+        transition: &'static str,
+        /// It holds something else than the one before it.
+        news: bool,
+    },
     /// The node was patched.
     Patched {
         /// As it is now.
@@ -57,6 +66,29 @@ pub(crate) enum Outcome {
     WouldHave(&'static str),
     /// It failed. Where it may have happened all the same, what is known has to be read again.
     Failed(ApiError, Doubt),
+}
+
+impl Outcome {
+    /// As spans spell it.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Node(_) => "read_node",
+            Self::Record(_) => "read_record",
+            Self::Proved(_) => "proved",
+            Self::Lost(_) => "lost",
+            Self::EndRead(..) => "read_end",
+            Self::Wrote { .. } => "wrote",
+            Self::Patched { .. } => "patched",
+            Self::Overtaken(_) => "overtaken",
+            Self::Idle => "idle",
+            Self::SetAside => "set_aside",
+            Self::Erased(..) => "erased",
+            Self::Braked => "braked",
+            Self::TooLarge(_) => "too_large",
+            Self::WouldHave(_) => "would_have",
+            Self::Failed(..) => "failed",
+        }
+    }
 }
 
 /// What has to be read again after a failure.
@@ -161,8 +193,10 @@ impl Apply {
             return Ok(Outcome::Braked);
         }
         let over = seen.map(|seen| (seen.uid, seen.version));
+        let before = seen.and_then(Seen::summary).map(|summary| summary.digest);
+        let news = before != Some(write.record.kept.digest());
         let object = self.api.write_record(&write.record, over).await?;
-        Ok(Outcome::Wrote(object, Box::new(write), transition))
+        Ok(Outcome::Wrote { object, write: Box::new(write), transition, news })
     }
 
     async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {

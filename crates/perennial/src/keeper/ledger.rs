@@ -300,6 +300,11 @@ impl Ledger {
         pending.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Whether somebody has to act on a line.
+    pub(crate) fn is_pending(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.counted.standing == Standing::Pending)
+    }
+
     /// Counts anew for how many nodes this replica comes first.
     pub(crate) fn rank_anew(&mut self, roster: &Roster) {
         let now = Instant::now();

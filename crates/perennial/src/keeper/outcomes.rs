@@ -22,9 +22,12 @@ const AT_FIRST: u32 = 5;
 impl Keeper {
     pub(super) fn folded(&mut self, done: Result<(task::Id, Outcome), task::JoinError>) {
         let id = done.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
-        let Some(Worker { name, rank }) = self.workers.remove(&id) else { return };
+        let Some(Worker { name, rank, span }) = self.workers.remove(&id) else { return };
         match done {
             Ok((_, outcome)) => {
+                if let Some(span) = span {
+                    span.end(&outcome);
+                }
                 self.count(rank, &outcome);
                 self.fold(&name, outcome);
             }
@@ -44,7 +47,7 @@ impl Keeper {
     fn count(&self, rank: usize, outcome: &Outcome) {
         let metrics = &self.membership.metrics;
         match outcome {
-            Outcome::Wrote(..) | Outcome::Patched { .. } | Outcome::Erased(..) if rank > 0 => {
+            Outcome::Wrote { .. } | Outcome::Patched { .. } | Outcome::Erased(..) if rank > 0 => {
                 metrics.takeovers.inc();
             }
             // Only replicas write records; a Node may change for any reason but that it bears the mark.
@@ -112,8 +115,8 @@ impl Keeper {
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
-            Outcome::Wrote(object, write, transition) => {
-                self.report.wrote(name, &write, transition);
+            Outcome::Wrote { object, write, transition, news } => {
+                self.report.wrote(name, &write, transition, news);
                 self.ledger.record_written(name, &object);
             }
             Outcome::Patched { node, ready, patch } => {

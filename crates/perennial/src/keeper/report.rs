@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Live, Notice, Patch, Why, Write};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use super::ledger::{Entry, Name};
@@ -19,27 +19,25 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn wrote(&self, name: &Name, write: &Write, transition: &'static str) {
+    /// A record was written. It is news where it holds something else than before.
+    pub(crate) fn wrote(&self, name: &Name, write: &Write, transition: &'static str, news: bool) {
         let record = &write.record;
         let uid = record.incarnation.uid;
         self.metrics.saves.inc(transition);
         if write.churned {
             self.metrics.churn.inc();
         }
-        info!(
-            node = %name,
-            %uid,
-            labels = record.kept.labels.len(),
-            waiting = record.waiting.len(),
-            version = record.version,
-            sequence = record.sequence,
-            "{}",
-            match transition {
-                "close" => "recorded the end",
-                "give" => "about to restore",
-                _ => "recorded",
+        let (labels, waiting) = (record.kept.labels.len(), record.waiting.len());
+        let (version, sequence) = (record.version, record.sequence);
+        match transition {
+            "close" => info!(node = %name, %uid, labels, waiting, version, sequence, "recorded the end"),
+            // What comes of it has a line of its own.
+            "give" => debug!(node = %name, %uid, labels, waiting, version, sequence, "about to restore"),
+            _ if !news => {
+                debug!(node = %name, %uid, labels, waiting, version, sequence, "the record follows the node again");
             }
-        );
+            _ => info!(node = %name, %uid, labels, waiting, version, sequence, "recorded"),
+        }
         if let Some(notice) = write.notice {
             self.notice(name, uid, notice);
         }
@@ -88,7 +86,7 @@ impl Report {
         let keys: Vec<&str> = labels.keys().chain(annotations.keys()).map(String::as_str).collect();
         let keys = keys.into_iter().chain(taints.iter().map(|taint| taint.key.as_str())).collect::<Vec<_>>();
         if keys.is_empty() && !cordon {
-            info!(node = %name, %uid, withheld, "nothing was missing");
+            debug!(node = %name, %uid, withheld, "nothing was missing");
             return;
         }
         let seconds = live.map_or(0.0, |live| now.duration_since(live.created).as_secs_f64().max(0.0));
@@ -133,7 +131,7 @@ impl Report {
             Why::NewerSchema => "the record was written by a newer perennial: upgrade this one",
             Why::Unreadable => "the record cannot be read: nothing is given from it",
             _ => {
-                tracing::debug!(node = %name, uid = uid.map(display), why = why.as_str(), "left as it is");
+                debug!(node = %name, uid = uid.map(display), why = why.as_str(), "left as it is");
                 return;
             }
         };

@@ -8,6 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
 use super::check::{self, Checked};
+use super::spans::Spans;
 use super::{Keeper, Streams};
 
 impl Keeper {
@@ -26,6 +27,7 @@ impl Keeper {
         self.work = JoinSet::new();
         self.workers.clear();
         self.ledger.reset();
+        self.spans = Spans::new(self.config.tracer.clone());
         self.head = 0;
         self.relisted();
         self.streams = Streams::start(&self.api, &self.policy);

@@ -109,6 +109,12 @@ async fn relist(world: &World, wire: &Wire, watch: Call, list: Bend, reads: usiz
     world.metric_reaches("relists_total", 1.0).await;
     world.caught_up().await;
     assert_eq!(wire.unmet(), []);
+    let of_nodes = if watch == Call::NodeWatch { 1.0 } else { 0.0 };
+    assert!(
+        (world.metric("unobserved_total") - of_nodes).abs() < 0.5,
+        "windows in which nodes were not watched"
+    );
+    assert!(world.metric("unobserved_seconds_total") < 60.0, "from when the watch broke until the list");
 }
 
 /// Starts the keeper anew with these lists, and finds every record untouched and everybody known.

@@ -104,7 +104,20 @@ async fn its_metrics_and_its_log_tell_a_nodes_story() {
     };
     assert!(about.iter().all(|line| line["node"] == "worker-1"), "{about:?}");
     assert_eq!(said(&first), ["recorded"]);
-    assert_eq!(said(&second), ["about to restore", "restored", "recorded"]);
+    assert_eq!(said(&second), ["restored"], "one line a decision that changed something");
+    keeper.stop().await.unwrap();
+    fields_are_documented(&log(&keeper));
+}
+
+/// Every field of every line has a row in docs/logs.md.
+fn fields_are_documented(lines: &[Value]) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/logs.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for line in lines {
+        for field in line.as_object().unwrap().keys() {
+            assert!(page.contains(&format!("| `{field}`")), "docs/logs.md has no {field:?}, as in {line}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -88,9 +88,14 @@ impl Running {
         assert!(self.work.await.unwrap_err().is_cancelled());
     }
 
-    fn metric(&self, name: &str) -> f64 {
+    fn scrape(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        text
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let text = self.scrape();
         let wanted = format!("perennial_{name} ");
         text.lines().find_map(|line| line.strip_prefix(&wanted)).map_or(0.0, |value| value.parse().unwrap())
     }
@@ -321,6 +326,11 @@ impl World {
     /// One of the keeper's metrics, `name` or `name{kind="…"}` without the prefix; 0 if it is not there yet.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         self.running.as_ref().unwrap().metric(name)
+    }
+
+    /// All of the keeper's metrics, as Prometheus gets them.
+    pub(crate) fn scrape(&self) -> String {
+        self.running.as_ref().unwrap().scrape()
     }
 
     /// Waits until a metric is at least this.

@@ -61,6 +61,7 @@ impl World {
         .await
         .unwrap();
         self.caught_up_but(nodes).await;
+        self.metric_reaches("brake_held", f64::from(nodes)).await;
         assert_eq!(self.metric("brake_engaged"), 1.0);
     }
 
@@ -95,7 +96,7 @@ async fn collection_stops_at_the_brake_over_a_restart_until_somebody_confirms() 
     world.records_with(&labels(), 0).await;
     world.caught_up().await;
     assert_eq!(world.brake().await, (2, false, false), "all that was reserved counts as spent");
-    assert_eq!(world.metric("brake_engaged"), 0.0);
+    assert_eq!((world.metric("brake_engaged"), world.metric("brake_held")), (0.0, 0.0));
 }
 
 #[tokio::test]

@@ -5,32 +5,23 @@
 
 use std::error::Error as StdError;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, RootCertStore};
 
 use super::super::error::Error;
 use super::settings::SettingsError;
-
-const CONNECT: Duration = Duration::from_secs(10);
-/// Servers and balancers drop idle connections after a minute or so; pages come seldom.
-const IDLE: Duration = Duration::from_secs(20);
+use crate::https::{self, HttpsClient};
 
 /// A client for one server.
 #[derive(Clone)]
 pub(super) struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpsClient,
     deadline: Duration,
 }
 
@@ -47,27 +38,9 @@ impl Http {
     pub(super) fn new(authorities: Option<&str>, deadline: Duration) -> Result<Self, SettingsError> {
         let roots = match authorities {
             Some(pem) => given(pem)?,
-            None => of_the_system(),
+            None => https::authorities_of_the_system(),
         };
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|_| SettingsError::Authorities("TLS cannot be set up"))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(2)
-            .build(connector);
+        let client = https::client(roots).map_err(|_| SettingsError::Authorities("TLS cannot be set up"))?;
         Ok(Self { client, deadline })
     }
 
@@ -88,13 +61,6 @@ impl Http {
         };
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
     }
-}
-
-fn of_the_system() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    // A machine without any is told of by the first handshake: the issuer is unknown.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
 }
 
 fn given(pem: &str) -> Result<RootCertStore, SettingsError> {
