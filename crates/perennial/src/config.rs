@@ -16,15 +16,18 @@ use tokio::sync::watch;
 mod check;
 mod checking;
 mod list;
+mod page;
 mod policy_file;
 mod source;
 
 pub use checking::CheckConfig;
 pub use list::{ListConfig, What};
+pub use page::PageConfig;
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
 
 use crate::args::{RunArgs, settings as names};
+use crate::keeper::Window;
 use crate::log::{Format, LogConfig};
 use crate::members::Role;
 use source::Sources;
@@ -57,6 +60,8 @@ pub struct Config {
     pub namespace: String,
     /// Where probes and metrics are served; `None` is nowhere.
     pub admin: Option<SocketAddr>,
+    /// What the status page there shows; `None` if there is none.
+    pub page: Option<PageConfig>,
     /// How to log.
     pub log: LogConfig,
     /// Nodes are kept.
@@ -109,6 +114,8 @@ pub struct KeeperConfig {
     pub collect_every: Duration,
     /// How long what a person has to change (a missing permission, the brake) is left alone.
     pub retry_slowly: Duration,
+    /// Through which the status page looks at the fleet, where there is one.
+    pub window: Option<Window>,
 }
 
 impl KeeperConfig {
@@ -128,6 +135,7 @@ impl KeeperConfig {
             open_after: OPEN_AFTER,
             collect_every: COLLECT_EVERY,
             retry_slowly: RETRY_SLOWLY,
+            window: None,
         }
     }
 }
@@ -244,6 +252,8 @@ impl Config {
             listing_namespace,
             member: _,
             admin_address,
+            page,
+            page_values,
             log_format,
             log_level,
             takeover: _,
@@ -265,6 +275,7 @@ impl Config {
             None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
         };
         let policy = find_policy(&mut sources, policy.as_deref())?;
+        let page = page::find(&mut sources, page.as_deref(), *page_values)?;
         let default = KeeperConfig::new(&namespace, policy.subscribe());
         let keeper = KeeperConfig {
             installation: sources
@@ -287,6 +298,7 @@ impl Config {
                 .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
                 .unwrap_or(default.collect_every),
             retry_slowly: default.retry_slowly,
+            window: page.is_some().then(Window::default),
             namespace: default.namespace,
             policy: default.policy,
         };
@@ -314,6 +326,7 @@ impl Config {
             connect,
             namespace,
             admin,
+            page,
             log,
             keeps,
             keeper,

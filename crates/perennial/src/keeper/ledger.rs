@@ -3,6 +3,7 @@
 //! Events are folded into lines synchronously; whatever a fold leaves pending is queued by urgency, one entry
 //! a node, so that memory stays bounded however long the API server is away.
 
+mod cells;
 mod entry;
 mod fold;
 mod kin;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::members::{Role, Roster};
+use cells::Noted;
 use entry::{PutOff, Standing, urgency};
 
 pub(crate) use entry::{Entry, Urgency, role};
@@ -58,6 +60,8 @@ pub(crate) struct Ledger {
     first: usize,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
+    /// What changed since somebody looked at the whole fleet, while somebody does.
+    noted: Noted,
 }
 
 /// How the fleet stands.
@@ -168,6 +172,10 @@ impl Ledger {
             entry.timer = Some(at);
             self.timers.push(Reverse((at, name.clone())));
         }
+        let cell = cells::cell(&entry.line, &plan, standing);
+        if std::mem::replace(&mut entry.cell, cell) != cell {
+            self.noted.note(name);
+        }
         let before = std::mem::replace(&mut entry.standing, standing);
         let was_there = std::mem::replace(&mut entry.there, matches!(entry.line.sight, Sight::Live(_)));
         self.nodes = self.nodes + usize::from(entry.there) - usize::from(was_there);
@@ -182,6 +190,7 @@ impl Ledger {
         self.standings[before as usize] = self.standings[before as usize].saturating_sub(1);
         self.standings[standing as usize] += 1;
         if forgotten {
+            self.noted.note(name);
             self.entries.remove(name);
         }
         looked

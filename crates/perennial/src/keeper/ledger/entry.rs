@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::View;
+use crate::keeper::window::Cell;
 use crate::members::Role;
 
 /// How urgent a pending line is. Restores and last states go before ordinary saves.
@@ -81,6 +82,8 @@ pub(crate) struct Entry {
     pub(super) first: bool,
     /// The last reason to skip it, so that each is counted once.
     pub(super) skipped: Option<Why>,
+    /// Its state in one word.
+    pub(super) cell: Cell,
 }
 
 impl Entry {
