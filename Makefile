@@ -32,7 +32,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 helm moto ## Check everything: lint, then every test against a real API server and a real S3 server
+test: lint controlplane s3 helm moto browser ## Check everything: lint, then every test against a real API server and a real S3 server
 	cargo test --workspace --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
@@ -117,6 +117,14 @@ cluster: controlplane helm ## Build what a real cluster needs: kubelet, containe
 moto: # Installs moto, an S3 server that honours ACLs, for the one test that needs it
 	@dev/prerequisites python
 	@dev/s3/moto
+
+browser: # Installs what looks at the status page: a browser, and what drives it
+	@dev/prerequisites page
+	@dev/page/install
+
+screenshots: controlplane browser ## Make the pictures of the status page in docs/ anew, from a real run
+	@dev/prerequisites screenshots
+	@dev/page/screenshots
 
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites

@@ -15,7 +15,7 @@ mod brake;
 mod check;
 pub(crate) mod ledger;
 mod metrics;
-mod object;
+pub(crate) mod object;
 mod outcomes;
 mod prove;
 mod report;

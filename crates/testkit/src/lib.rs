@@ -26,6 +26,7 @@ mod port;
 mod process;
 pub mod proxy;
 mod s3;
+mod script;
 #[cfg(test)]
 mod send;
 mod server;
@@ -39,3 +40,4 @@ pub use keeper_process::{KeeperBuilder, KeeperProcess};
 pub use port::Port;
 pub use process::{Died, Launch, Process};
 pub use s3::{Credentials, MotoServer, S3Builder, S3Reply, S3Server};
+pub use script::run_script;
