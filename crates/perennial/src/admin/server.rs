@@ -135,6 +135,12 @@ impl Leash {
         self.cut.clone().drop_guard()
     }
 
+    /// Whoever held it let go.
+    #[cfg(test)]
+    pub(crate) async fn cut(&self) {
+        self.cut.cancelled().await;
+    }
+
     /// The connection's time is over.
     async fn over(&self) {
         tokio::select! {

@@ -24,18 +24,13 @@ struct Served {
     address: SocketAddr,
     deeds: Sender<Deed>,
     _tasks: Vec<AbortOnDropHandle<()>>,
+    _roster: watch::Sender<Arc<Roster>>,
 }
 
 impl Served {
     async fn start(prepare: impl FnOnce(&mut Filled) + Send) -> Self {
-        let keeper = KeeperConfig {
-            window: Some(Window::default()),
-            ..KeeperConfig::new("perennial", watch::channel(Arc::new(Policy::default())).1)
-        };
-        let members = MembersConfig::new("perennial-7c9d-x2vkq", &keeper);
-        let sources = Sources::new(PageConfig { values: false }, Some(&keeper), &members, Some(listings()));
-        sources.roster.set(watch::channel(Arc::new(roster(&members))).1).unwrap();
-        let window = keeper.window.unwrap();
+        let window = Window::default();
+        let (sources, _roster) = sources(window.clone());
         let mut filled = Filled::new(window.story().clone());
         prepare(&mut filled);
         let (deeds, to_do) = mpsc::channel(8);
@@ -56,7 +51,7 @@ impl Served {
         let routes = routes.merge(crate::lister::routes(pages));
         let serving = tokio::spawn(server.serve(routes, CancellationToken::new()));
         let _tasks = vec![hub, AbortOnDropHandle::new(serving), AbortOnDropHandle::new(answering)];
-        Self { address, deeds, _tasks }
+        Self { address, deeds, _tasks, _roster }
     }
 
     async fn act(&self, deed: impl FnOnce(&mut Filled) + Send + 'static) {
@@ -80,6 +75,19 @@ impl Served {
         let _ = self.send(request).await.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     }
+}
+
+/// A page of three replicas with two listings, and whoever tells it of the members.
+fn sources(window: Window) -> (Sources, watch::Sender<Arc<Roster>>) {
+    let keeper = KeeperConfig {
+        window: Some(window),
+        ..KeeperConfig::new("perennial", watch::channel(Arc::new(Policy::default())).1)
+    };
+    let members = MembersConfig::new("perennial-7c9d-x2vkq", &keeper);
+    let sources = Sources::new(PageConfig { values: false }, Some(&keeper), &members, Some(listings()));
+    let (to, roster) = watch::channel(Arc::new(roster(&members)));
+    sources.roster.set(roster).unwrap();
+    (sources, to)
 }
 
 /// Reads until the text is there.
@@ -207,34 +215,38 @@ async fn only_so_many_may_look_and_probes_are_answered_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_outlives_other_connections_but_not_a_client_that_does_not_read() {
-    let served = Served::start(|fleet| fleet.fill(2000)).await;
-    let mut reads = served.send("GET /page/stream").await;
-    until(&mut reads, "event: news").await;
-    let slow = served.send("GET /page/stream").await;
-    // Many changes for the one who reads, more than anybody keeps for the one who does not.
-    let mut cut = false;
-    for round in 0..10_000 {
-        served
-            .act(move |fleet| {
-                for index in 0..2000 {
-                    let name = node_name(index);
-                    if round % 2 == 0 { fleet.die(&name) } else { fleet.come_back(&name) }
-                }
-                fleet.settle();
-            })
-            .await;
-        until(&mut reads, "event: news").await;
-        let mut byte = [0];
-        // Its connection is gone, whatever still waits to be read in between.
-        if slow.try_write(b" ").is_err()
-            || matches!(slow.try_read(&mut byte), Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset)
-        {
-            cut = true;
-            break;
+async fn whoever_does_not_keep_up_is_cut_off_and_when_nobody_looks_nothing_is_noted() {
+    let window = Window::default();
+    let mut filled = Filled::new(window.story().clone());
+    filled.fill(2);
+    let (deeds, to_do) = mpsc::channel(8);
+    let answering = tokio::spawn(filled.answer(window.questions().unwrap(), to_do));
+    let (door, hub) = Hub::new(sources(window.clone()).0);
+    let _tasks = [AbortOnDropHandle::new(answering), AbortOnDropHandle::new(tokio::spawn(hub.run()))];
+    let leash = Leash::default();
+    let stream = door.enter(&leash).unwrap();
+    let cut = tokio::time::timeout(Duration::from_mins(1), async {
+        let mut dead = false;
+        loop {
+            let deed: Deed =
+                Box::new(
+                    move |fleet| if dead { fleet.come_back("web-00000") } else { fleet.die("web-00000") },
+                );
+            deeds.send(deed).await.ok().unwrap();
+            dead = !dead;
+            tokio::select! {
+                () = leash.cut() => return,
+                () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            }
         }
-    }
-    assert!(cut, "it was never cut off");
+    });
+    cut.await.expect("it is cut off once some messages wait");
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (to, noted) = tokio::sync::oneshot::channel();
+    let deed: Deed = Box::new(|fleet| drop(to.send(fleet.notes())));
+    deeds.send(deed).await.ok().unwrap();
+    assert!(!noted.await.unwrap(), "changes are still noted");
 }
 
 #[tokio::test]
@@ -292,7 +304,11 @@ fn big(fleet: &mut Filled) {
         fleet.change(&name, "example.com/by-hand", &Pairs::new());
     }
     for name in of("stateful").skip(9_000).take(5) {
-        fleet.change(&name, "example.com/by-hand", &Pairs::from([("perennial.dev/pause".to_owned(), "true".to_owned())]));
+        fleet.change(
+            &name,
+            "example.com/by-hand",
+            &Pairs::from([("perennial.dev/pause".to_owned(), "true".to_owned())]),
+        );
     }
     for name in of("gpu").skip(5_000).take(2) {
         fleet.break_record(&name);

@@ -56,6 +56,12 @@ impl Ledger {
         self.noted = Noted::Nothing;
     }
 
+    /// Whether changes are noted.
+    #[cfg(test)]
+    pub(crate) fn notes(&self) -> bool {
+        !matches!(self.noted, Noted::Nothing)
+    }
+
     /// One line, for a person.
     pub(crate) fn line_view(&self, name: &str, now: Instant) -> Option<LineView> {
         let entry = self.entries.get(name)?;

@@ -3,6 +3,8 @@
 import { STATES } from "./dom.js";
 
 const CODE = new Map(STATES.map((state, code) => [state.letter, code]));
+// What a digit is worth, by its code.
+const DIGIT = Uint8Array.from({ length: 128 }, (_, code) => parseInt(String.fromCharCode(code), 36) || 0);
 const UNKNOWN = CODE.get("?");
 const CURRENT = CODE.get("c");
 const ABSENT = CODE.get("a");
@@ -25,18 +27,16 @@ export class Fleet {
 
   // Everything anew. Names come as what they share with the one before (two digits), and the rest.
   load({ tail, names, cells }) {
-    const all = new Array(cells.length);
+    const rests = names ? names.split(" ") : [];
     let before = "";
-    let at = 0;
-    for (let index = 0; index < all.length; index++) {
-      let end = names.indexOf(" ", at);
-      if (end < 0) end = names.length;
-      before = before.slice(0, parseInt(names.slice(at, at + 2), 36)) + names.slice(at + 2, end);
-      all[index] = before + tail;
-      at = end + 1;
+    for (let index = 0; index < rests.length; index++) {
+      const rest = rests[index];
+      before = before.slice(0, 36 * DIGIT[rest.charCodeAt(0)] + DIGIT[rest.charCodeAt(1)]) + rest.slice(2);
+      rests[index] = before + tail;
     }
-    this.names = all;
-    this.cells = Uint8Array.from(cells, (letter) => CODE.get(letter) ?? UNKNOWN);
+    this.names = rests;
+    this.cells = new Uint8Array(rests.length);
+    for (let index = 0; index < rests.length; index++) this.cells[index] = CODE.get(cells[index]) ?? UNKNOWN;
     this.#recount();
   }
 

@@ -29,6 +29,11 @@ pub(super) struct Filled {
     version: u64,
     /// What each node bears, and its uid.
     nodes: BTreeMap<String, (Uuid, Pairs)>,
+    /// The records, which the ledger lets go of.
+    records: BTreeMap<Name, RecordObject>,
+    /// What nodes and records are made from: reading JSON a hundred thousand times takes long in a test.
+    node: NodeObject,
+    record: RecordObject,
     /// Nobody does anything about these.
     left: BTreeSet<String>,
     story: Story,
@@ -42,7 +47,20 @@ impl Filled {
         ledger.nodes_listed(1);
         ledger.records_listed();
         let roster = Roster::alone(std::time::Duration::ZERO);
-        Self { ledger, policy: Policy::default(), roster, version: 10, nodes: BTreeMap::new(), left: BTreeSet::new(), story }
+        let metadata = json!({ "name": "", "uid": Uuid::from_u128(99), "resourceVersion": "1" });
+        let node = json!({ "metadata": metadata, "spec": { "providerID": "metal:///1" } });
+        Self {
+            records: BTreeMap::new(),
+            node: serde_json::from_value(node).unwrap(),
+            record: serde_json::from_value(json!({ "metadata": metadata })).unwrap(),
+            ledger,
+            policy: Policy::default(),
+            roster,
+            version: 10,
+            nodes: BTreeMap::new(),
+            left: BTreeSet::new(),
+            story,
+        }
     }
 
     /// So many nodes, each with its record.
@@ -87,15 +105,13 @@ impl Filled {
     /// Somebody breaks its record.
     pub(super) fn break_record(&mut self, name: &str) {
         self.version += 1;
-        let metadata = json!({
-            "name": format!("node-record.{name}"),
-            "uid": Uuid::from_u128(99),
-            "resourceVersion": self.version.to_string(),
-        });
-        let broken = json!({ "metadata": metadata, "data": { DATA_KEY: "{" } });
+        let mut broken = self.record.clone();
+        broken.metadata.name = format!("node-record.{name}");
+        broken.metadata.resource_version = self.version;
+        broken.data = Some([(DATA_KEY.to_owned(), "{".to_owned())].into());
         let name: Name = name.into();
         self.leave(&name);
-        self.ledger.record_read(&name, &serde_json::from_value(broken).unwrap());
+        self.ledger.record_read(&name, &broken);
         self.look(&name);
     }
 
@@ -104,17 +120,23 @@ impl Filled {
         self.left.insert(name.to_owned());
     }
 
+    /// Whether changes are noted for somebody who looks.
+    pub(super) fn notes(&self) -> bool {
+        self.ledger.notes()
+    }
+
     fn tell(&self, kind: Kind, name: &str, text: &'static str) {
         self.story.tell(kind, &name.into(), None, text, Timestamp::now());
     }
 
     fn object(&self, name: &str, uid: Uuid, labels: &Pairs, annotations: &Pairs) -> NodeObject {
-        let version = self.version.to_string();
-        let metadata = json!({
-            "name": name, "uid": uid, "resourceVersion": version, "labels": labels, "annotations": annotations,
-        });
-        let spec = json!({ "providerID": format!("metal:///{name}") });
-        serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap()
+        let mut node = self.node.clone();
+        node.metadata.name = name.to_owned();
+        node.metadata.uid = uid;
+        node.metadata.resource_version = self.version;
+        node.metadata.labels = Some(labels.clone());
+        node.metadata.annotations = Some(annotations.clone());
+        node
     }
 
     fn apply(&mut self, name: &str, annotations: &Pairs) {
@@ -158,6 +180,7 @@ impl Filled {
                     self.write(&name, &write.record)
                 }
                 Plan::Patch(patch) => self.patch(&name, &patch),
+                Plan::ReadRecord => self.ledger.record_read(&name, &self.records[&name]),
                 other => panic!("{name}: {other:?}"),
             }
             self.look(&name);
@@ -166,15 +189,13 @@ impl Filled {
 
     fn write(&mut self, name: &Name, record: &Record) {
         self.version += 1;
-        let metadata = json!({
-            "name": format!("node-record.{name}"),
-            "uid": Uuid::from_u128(99),
-            "resourceVersion": self.version.to_string(),
-            "annotations": record.annotations(),
-        });
-        let object = json!({ "metadata": metadata, "data": { DATA_KEY: record.to_json() } });
-        let object: RecordObject = serde_json::from_value(object).unwrap();
+        let mut object = self.record.clone();
+        object.metadata.name = format!("node-record.{name}");
+        object.metadata.resource_version = self.version;
+        object.metadata.annotations = Some(record.annotations());
+        object.data = Some([(DATA_KEY.to_owned(), record.to_json())].into());
         self.ledger.record_written(name, &object);
+        self.records.insert(name.clone(), object);
     }
 
     fn patch(&mut self, name: &Name, patch: &Patch) {
