@@ -30,7 +30,7 @@ if (!shots) {
 }
 
 // One node dies; then thousands, which is told by sending everything anew.
-const absent = "#legend li:has(button[title^=away]) .soft";
+const absent = "#legend [data-state=absent] .soft";
 await ask("one dies");
 await says(page, absent, "2,001");
 await says(page, "#log", "batch-00002");

@@ -2,7 +2,7 @@
 import { DESKTOP, PHONE, THEMES, accessible, ask, fail, finish, open, says, shoot } from "./browser.mjs";
 
 const page = await open(DESKTOP, "light");
-const amount = (word) => `#legend li:has(button:has-text("${word}")) .soft`;
+const amount = (word) => `#legend [data-state=${word}] .soft`;
 await says(page, "#live", "live");
 await says(page, amount("current"), "24");
 await says(page, "#shares", "this one");

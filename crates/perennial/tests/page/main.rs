@@ -101,7 +101,7 @@ async fn labels_are_compared(plane: &ControlPlane, keeper: &KeeperProcess, nodes
     assert_eq!(how("kubernetes.io/hostname"), Some(json!("not kept")));
     assert_eq!(node["line"]["state"], "current");
     assert!(!text.contains("r00-left") && !text.contains("eu-central"), "a value: {text}");
-    assert!(keeper.get("/page/node/nobody").await.unwrap_err().to_string().contains("404"));
+    not_found(keeper, "/page/node/nobody").await;
     nodes.delete("web-00000", &DeleteParams::default()).await.unwrap();
     let gone = eventually(SOON, "the node's page says that it is gone", || async {
         let node: Value = serde_json::from_str(&keeper.get("/page/node/web-00000").await?)?;
@@ -113,6 +113,11 @@ async fn labels_are_compared(plane: &ControlPlane, keeper: &KeeperProcess, nodes
     values_where_that_is_asked_for(&plane.logs(), plane).await;
 }
 
+async fn not_found(keeper: &KeeperProcess, path: &str) {
+    let error = format!("{:#}", keeper.get(path).await.unwrap_err());
+    assert!(error.contains("404"), "{error}");
+}
+
 async fn values_where_that_is_asked_for(logs: &Path, plane: &ControlPlane) {
     let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await.unwrap();
     let builder = KeeperProcess::builder(env!("CARGO_BIN_EXE_perennial"), logs);
@@ -120,5 +125,5 @@ async fn values_where_that_is_asked_for(logs: &Path, plane: &ControlPlane) {
     let shows = builder.clone().arg("--page-values").start().await.unwrap();
     assert!(shows.get("/page/node/web-00003").await.unwrap().contains("r00-left"));
     let none = builder.arg("--page=off").start().await.unwrap();
-    assert!(none.get("/page/node/web-00003").await.unwrap_err().to_string().contains("404"));
+    not_found(&none, "/page/node/web-00003").await;
 }

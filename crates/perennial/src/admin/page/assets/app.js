@@ -26,7 +26,7 @@ const now = () => Date.now() + ahead;
 const chips = STATES.map((state, code) => {
   const amount = el("span", { class: "soft" }, "0");
   const button = el("button", { class: "chip", type: "button", "aria-pressed": "false", title: state.says, onclick: () => choose(code) }, shape(state), state.word, amount);
-  return { button, amount, item: el("li", {}, button) };
+  return { button, amount, item: el("li", { "data-state": state.word }, button) };
 });
 fill($("legend"), [6, 2, 0, 4, 3, 1, 5].map((code) => chips[code].item));
 

@@ -10,14 +10,14 @@ function make(node, attributes, children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.flat().filter((child) => child != null && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
   return node;
 }
 
 export const el = (tag, attributes, ...children) => make(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
 
-export const fill = (node, ...children) => node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
+export const fill = (node, ...children) => node.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false));
 
 // A bar as long as its share. The style is set by script, which the content policy allows; an attribute it would not.
 export function bar(share) {
