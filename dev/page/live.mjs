@@ -71,7 +71,7 @@ for (const device of [DESKTOP, PHONE]) {
     await accessible(page, `${device.name}, ${theme}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
     if (wide) fail(`${device.name}: wider than the screen`);
-    await shoot(page, `node-${device.name}-${theme}`, { fullPage: device === PHONE });
+    await shoot(page, `node-${device.name}-${theme}`);
     await page.goto("about:blank");
     await page.context().close();
   }

@@ -243,7 +243,7 @@ async fn whoever_does_not_keep_up_is_cut_off_and_when_nobody_looks_nothing_is_no
     drop(stream);
     tokio::time::sleep(Duration::from_secs(30)).await;
     let (to, noted) = tokio::sync::oneshot::channel();
-    let deed: Deed = Box::new(|fleet| drop(to.send(fleet.notes())));
+    let deed: Deed = Box::new(|fleet| to.send(fleet.notes()).unwrap());
     deeds.send(deed).await.ok().unwrap();
     assert!(!noted.await.unwrap(), "changes are still noted");
 }
@@ -257,7 +257,12 @@ async fn a_hundred_thousand_nodes_in_a_real_browser() {
         let name = if pictures { "web-99999" } else { "<img src=x onerror=alert(1)>" };
         fleet.join(name, Pairs::from([("team".to_owned(), "x".to_owned())]));
         fleet.settle();
+        fleet.quiet = true;
         big(fleet);
+        fleet.quiet = false;
+        if pictures {
+            fleet.had_an_hour();
+        }
     })
     .await;
     let folder = tempfile::tempdir().unwrap();
@@ -288,6 +293,9 @@ async fn a_hundred_thousand_nodes_in_a_real_browser() {
 /// What a fleet of this size looks like on a day when things happen.
 fn big(fleet: &mut Filled) {
     let of = |pool: &'static str| (0..100_000).map(node_name).filter(move |name| name.starts_with(pool));
+    for name in of("stateful").skip(9_000).take(5) {
+        fleet.pause(&name);
+    }
     for name in of("batch").skip(9_000).take(1_997) {
         fleet.die(&name);
     }
@@ -300,14 +308,7 @@ fn big(fleet: &mut Filled) {
         fleet.come_back(&name);
     }
     for name in of("web").skip(30_000).take(12) {
-        fleet.change(&name, "example.com/by-hand", &Pairs::new());
-    }
-    for name in of("stateful").skip(9_000).take(5) {
-        fleet.change(
-            &name,
-            "example.com/by-hand",
-            &Pairs::from([("perennial.dev/pause".to_owned(), "true".to_owned())]),
-        );
+        fleet.change(&name);
     }
     for name in of("gpu").skip(5_000).take(2) {
         fleet.break_record(&name);

@@ -8,7 +8,7 @@ use perennial_core::keeper::{Context, Patch, Plan};
 use perennial_core::kept::Pairs;
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, Record};
-use perennial_testkit::{company_labels, node_name};
+use perennial_testkit::node_name;
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
@@ -34,8 +34,12 @@ pub(super) struct Filled {
     /// What nodes and records are made from: reading JSON a hundred thousand times takes long in a test.
     node: NodeObject,
     record: RecordObject,
+    /// What the records of a filled fleet are like.
+    like: Option<Record>,
     /// Nobody does anything about these.
     left: BTreeSet<String>,
+    /// Nothing is told of what happens now.
+    pub(super) quiet: bool,
     story: Story,
 }
 
@@ -59,16 +63,60 @@ impl Filled {
             version: 10,
             nodes: BTreeMap::new(),
             left: BTreeSet::new(),
+            like: None,
+            quiet: false,
             story,
         }
     }
 
-    /// So many nodes, each with its record.
+    /// So many nodes, each with its record. The first is recorded as the keeper does it; the others are like it.
     pub(super) fn fill(&mut self, nodes: usize) {
-        for index in 0..nodes {
-            self.join(&node_name(index), company_labels(index));
+        let labels = Pairs::from([("team".to_owned(), "search".to_owned())]);
+        for name in (0..nodes).map(node_name) {
+            if let Some(like) = self.like.clone() {
+                self.version += 1;
+                let uid = Uuid::from_u128(u128::from(self.version));
+                self.nodes.insert(name.clone(), (uid, labels.clone()));
+                let object = self.record_object(&Record { node: name.clone(), ..like }, uid, self.version);
+                self.ledger.record_applied(&RecordObject { data: None, ..object });
+                self.apply(&name, &Pairs::new());
+            } else {
+                self.join(&name, labels.clone());
+                self.settle();
+                let text = &self.records[&*name].data.as_ref().unwrap()[DATA_KEY];
+                self.like = Some(Record::parse(&name, Some(text)).unwrap());
+            }
         }
         self.settle();
+    }
+
+    /// A record of this life, true at this version.
+    fn record_object(&self, record: &Record, uid: Uuid, version: u64) -> RecordObject {
+        let mut record = record.clone();
+        (record.incarnation.uid, record.version) = (uid, version);
+        let mut object = self.record.clone();
+        object.metadata.name = format!("node-record.{}", record.node);
+        object.metadata.resource_version = version;
+        object.metadata.annotations = Some(record.annotations());
+        object.data = Some([(DATA_KEY.to_owned(), record.to_json())].into());
+        object
+    }
+
+    /// A person pauses it.
+    pub(super) fn pause(&mut self, name: &str) {
+        self.apply(name, &Pairs::from([("perennial.dev/pause".to_owned(), "true".to_owned())]));
+        self.settle();
+    }
+
+    /// Reads a record that the ledger let go of.
+    fn read(&mut self, name: &Name) {
+        let written = self.records.get(name).cloned();
+        let object = written.unwrap_or_else(|| {
+            let seen = self.ledger.entry(name).and_then(|entry| entry.seen()).unwrap();
+            let record = Record { node: name.to_string(), ..self.like.clone().unwrap() };
+            self.record_object(&record, seen.names().unwrap(), seen.version)
+        });
+        self.ledger.record_read(name, &object);
     }
 
     pub(super) fn join(&mut self, name: &str, labels: Pairs) {
@@ -94,12 +142,12 @@ impl Filled {
     }
 
     /// Somebody changes it, and nobody does anything about it.
-    pub(super) fn change(&mut self, name: &str, key: &str, annotations: &Pairs) {
+    pub(super) fn change(&mut self, name: &str) {
         self.leave(name);
         if let Some((_, labels)) = self.nodes.get_mut(name) {
-            labels.insert(key.to_owned(), "changed".to_owned());
+            labels.insert("example.com/by-hand".to_owned(), "yes".to_owned());
         }
-        self.apply(name, annotations);
+        self.apply(name, &Pairs::new());
     }
 
     /// Somebody breaks its record.
@@ -126,7 +174,41 @@ impl Filled {
     }
 
     fn tell(&self, kind: Kind, name: &str, text: &'static str) {
-        self.story.tell(kind, &name.into(), None, text, Timestamp::now());
+        if !self.quiet {
+            self.story.tell(kind, &name.into(), None, text, Timestamp::now());
+        }
+    }
+
+    /// An hour in which what usually happens happened.
+    pub(super) fn had_an_hour(&self) {
+        let ago = |seconds: i64| Timestamp::now() - SignedDuration::from_secs(seconds);
+        let keys = "restored example.com/cost-center, example.com/rack, example.com/tier, pool, team";
+        let tell = |kind, node: usize, text: &'static str, seconds| {
+            self.story.tell(kind, &node_name(node).into(), None, text, ago(seconds));
+        };
+        let restored = |node: usize, seconds: i64| {
+            let waited = [0.4, 0.7, 0.9, 1.3, 0.6, 2.2, 0.8, 3.4][node % 8];
+            let uid = Uuid::from_u128(1_000_000 + node as u128);
+            self.story.restored(&node_name(node).into(), uid, waited, Some(keys.to_owned()), ago(seconds));
+        };
+        for minute in (1..60_i64).rev() {
+            let node = 811 * usize::try_from(minute).unwrap_or_default();
+            self.story.share(if minute % 17 == 5 { 0.9987 } else { 1.0 }, ago(60 * minute + 30));
+            // Now and then a rack is rebooted.
+            let many = if minute % 17 == 5 { 32 } else { usize::from(minute % 3 == 0) * 2 };
+            (0..many).for_each(|at| tell(Kind::Left, node + at, "left the cluster", 60 * minute + 40));
+            (0..many).for_each(|at| tell(Kind::Returned, node + at, "is back", 60 * minute + 12));
+            (0..many).for_each(|at| restored(node + at, 60 * minute + 10));
+            if minute % 7 == 1 {
+                tell(Kind::Changed, node, "what is kept of it changed", 60 * minute + 5);
+            }
+        }
+        tell(Kind::Joined, 90_003, "joined the cluster", 50);
+        self.story.tell(Kind::Member, &"perennial-7c9d-m5zjr".into(), None, "a replica is at work", ago(44));
+        tell(Kind::Returned, 5607, "is back", 32);
+        let waits = "privileged labels, or all under `identity: provider`, wait until spec.providerID is known and matches";
+        tell(Kind::Skipped, 5607, waits, 31);
+        tell(Kind::Changed, 60_001, "what is kept of it changed", 12);
     }
 
     fn object(&self, name: &str, uid: Uuid, labels: &Pairs, annotations: &Pairs) -> NodeObject {
@@ -180,7 +262,7 @@ impl Filled {
                     self.write(&name, &write.record)
                 }
                 Plan::Patch(patch) => self.patch(&name, &patch),
-                Plan::ReadRecord => self.ledger.record_read(&name, &self.records[&name]),
+                Plan::ReadRecord => self.read(&name),
                 other => panic!("{name}: {other:?}"),
             }
             self.look(&name);
@@ -189,11 +271,8 @@ impl Filled {
 
     fn write(&mut self, name: &Name, record: &Record) {
         self.version += 1;
-        let mut object = self.record.clone();
-        object.metadata.name = format!("node-record.{name}");
+        let mut object = self.record_object(record, record.incarnation.uid, record.version);
         object.metadata.resource_version = self.version;
-        object.metadata.annotations = Some(record.annotations());
-        object.data = Some([(DATA_KEY.to_owned(), record.to_json())].into());
         self.ledger.record_written(name, &object);
         self.records.insert(name.clone(), object);
     }
