@@ -34,7 +34,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,7 +63,7 @@ bench: prerequisites controlplane s3 ## Measure it under load, beside the API se
 	cargo build --locked --release --bins
 	@target/release/bench $(BENCH_ARGS)
 
-test: lint controlplane s3 helm moto prometheus grafana-sdk ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
+test: lint controlplane s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
 	cargo test --workspace --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
@@ -129,6 +129,14 @@ prometheus: # Installs Prometheus and promtool, which judge the alerts and the d
 grafana-sdk: # Installs Grafana's own types of dashboards
 	@dev/prerequisites python
 	@dev/grafana/check
+
+browser: # Installs what looks at the status page: a browser, and what drives it
+	@dev/prerequisites page
+	@dev/page/install
+
+screenshots: controlplane browser ## Make the pictures of the status page in docs/ anew, from a real run
+	@dev/prerequisites screenshots
+	@dev/page/screenshots
 
 prerequisites: # Installs what is missing, or says what that is
 	@dev/prerequisites

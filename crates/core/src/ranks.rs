@@ -78,6 +78,21 @@ impl Ranks {
     }
 }
 
+/// For how many of the names each member comes first.
+#[must_use]
+pub fn shares<'a>(members: &[&str], names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+    let numbers: Vec<u64> = members.iter().map(|member| Digest::of(member.as_bytes()).number()).collect();
+    let mut shares = vec![0; members.len()];
+    for name in names {
+        let name = Digest::of(name.as_bytes()).number();
+        let first = numbers.iter().enumerate().max_by_key(|(_, member)| (score(**member, name), **member));
+        if let Some((first, _)) = first {
+            shares[first] += 1;
+        }
+    }
+    shares
+}
+
 /// The weight of a member for a name: splitmix64's finalizer over both.
 fn score(member: u64, name: u64) -> u64 {
     let mut mixed = member ^ name.rotate_left(32);
@@ -100,6 +115,18 @@ mod tests {
 
     fn ranks(me: &str, members: &[String]) -> Ranks {
         Ranks::new(me, members.iter().map(String::as_str))
+    }
+
+    #[test]
+    fn shares_are_what_each_member_finds_for_itself() {
+        let (members, nodes) = (names(5), (0..200).map(|at| format!("node-{at}")).collect::<Vec<_>>());
+        let by_name: Vec<&str> = members.iter().map(String::as_str).collect();
+        let shares = shares(&by_name, nodes.iter().map(String::as_str));
+        for (member, share) in members.iter().zip(&shares) {
+            let ranks = ranks(member, &members);
+            assert_eq!(nodes.iter().filter(|node| ranks.rank(node) == 0).count(), *share);
+        }
+        assert_eq!(shares.iter().sum::<usize>(), nodes.len());
     }
 
     proptest! {

@@ -11,17 +11,22 @@
 //! | `/livez`, `/healthz` | 200 while the process can still make progress |
 //! | `/readyz` | 200 once every part is ready, otherwise 503 and the parts that are missing |
 //! | `/metrics` | OpenMetrics text |
-//! | `/` | this list |
+//! | `/` | this list; to a browser the status page, see [`page`] |
+//! | `/page/…` | what the page is made from |
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use prometheus_client::registry::Registry;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::cluster::Cluster;
+
+pub mod page;
 mod readiness;
 mod server;
 
@@ -36,12 +41,30 @@ perennial
   /livez    the process can still make progress (/healthz is the same)
   /readyz   every part is ready
   /metrics  OpenMetrics text
+  /         this list; in a browser the status page, where it is not off
 ";
 
-/// What the admin server serves.
+/// What the admin server serves: at `/` a list of it.
 pub fn routes(readiness: Readiness, registry: Arc<Registry>) -> Router {
+    machines(readiness, registry).route("/", get(INDEX))
+}
+
+/// The same with the status page, which needs its handle for as long as it is served.
+pub fn routes_with_page(
+    readiness: Readiness,
+    registry: Arc<Registry>,
+    sources: page::Sources,
+    cluster: Cluster,
+) -> (Router, AbortOnDropHandle<()>) {
+    let front = |headers: HeaderMap| async move {
+        page::front(&headers).unwrap_or_else(|| ([(header::VARY, "accept")], INDEX).into_response())
+    };
+    page::add(machines(readiness, registry).route("/", get(front)), sources, cluster)
+}
+
+/// What machines ask for.
+fn machines(readiness: Readiness, registry: Arc<Registry>) -> Router {
     Router::new()
-        .route("/", get(INDEX))
         .route("/livez", get(live))
         .route("/healthz", get(live))
         .route("/readyz", get(ready).with_state(readiness))
@@ -62,7 +85,7 @@ async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
     (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for: {}\n", missing.join(", ")))
 }
 
-async fn scrape(State(registry): State<Arc<Registry>>) -> axum::response::Response {
+async fn scrape(State(registry): State<Arc<Registry>>) -> Response {
     let mut text = String::new();
     match prometheus_client::encoding::text::encode(&mut text, &registry) {
         Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),

@@ -165,6 +165,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", help_heading = "Operating")]
     pub admin_address: Option<String>,
 
+    /// Whether a status page is served there too, `on` or `off` [default: on]
+    ///
+    /// A page for a browser: the fleet, what came back and how fast, events, replicas, listings. It reads and never
+    /// writes. Whoever reaches the address sees the names of nodes and the keys of their labels.
+    #[arg(long, value_name = "ON", help_heading = "Operating")]
+    pub page: Option<String>,
+
+    /// Show the values of labels on the status page, not only their keys
+    #[arg(long, help_heading = "Operating")]
+    pub page_values: bool,
+
     /// `text` for a person or `json` for a machine; otherwise text on a terminal, json elsewhere
     #[arg(long, value_name = "FORMAT", help_heading = "Operating")]
     pub log_format: Option<String>,

@@ -17,6 +17,7 @@ mod check;
 mod checking;
 mod desk;
 mod list;
+mod page;
 mod policy_file;
 mod source;
 mod traces;
@@ -24,11 +25,13 @@ mod traces;
 pub use checking::CheckConfig;
 pub use desk::DeskConfig;
 pub use list::{ListConfig, What};
+pub use page::PageConfig;
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
 pub use traces::TraceConfig;
 
 use crate::args::{RunArgs, settings as names};
+use crate::keeper::Window;
 use crate::log::{Format, LogConfig};
 use crate::members::Role;
 use crate::traces::Tracer;
@@ -62,6 +65,8 @@ pub struct Config {
     pub namespace: String,
     /// Where probes and metrics are served; `None` is nowhere.
     pub admin: Option<SocketAddr>,
+    /// What the status page there shows; `None` if there is none.
+    pub page: Option<PageConfig>,
     /// How to log.
     pub log: LogConfig,
     /// Nodes are kept.
@@ -118,6 +123,8 @@ pub struct KeeperConfig {
     pub retry_slowly: Duration,
     /// Where spans of the work go, where somebody wants them.
     pub tracer: Option<Tracer>,
+    /// Through which the status page looks at the fleet, where there is one.
+    pub window: Option<Window>,
 }
 
 impl KeeperConfig {
@@ -138,6 +145,7 @@ impl KeeperConfig {
             collect_every: COLLECT_EVERY,
             retry_slowly: RETRY_SLOWLY,
             tracer: None,
+            window: None,
         }
     }
 }
@@ -254,6 +262,8 @@ impl Config {
             listing_namespace,
             member: _,
             admin_address,
+            page,
+            page_values,
             log_format,
             log_level,
             otlp_endpoint,
@@ -277,6 +287,7 @@ impl Config {
             None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
         };
         let policy = find_policy(&mut sources, policy.as_deref())?;
+        let page = page::find(&mut sources, page.as_deref(), *page_values)?;
         let default = KeeperConfig::new(&namespace, policy.subscribe());
         let keeper = KeeperConfig {
             installation: sources
@@ -300,6 +311,7 @@ impl Config {
                 .unwrap_or(default.collect_every),
             retry_slowly: default.retry_slowly,
             tracer: None,
+            window: page.is_some().then(Window::default),
             namespace: default.namespace,
             policy: default.policy,
         };
@@ -328,6 +340,7 @@ impl Config {
             connect,
             namespace,
             admin,
+            page,
             log,
             keeps,
             keeper,

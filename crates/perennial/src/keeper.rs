@@ -9,19 +9,21 @@
 //! One task owns the ledger and folds events and outcomes into it, one after the other; plans are carried out
 //! beside it, a bounded number at once and one a node. Nothing here has to be remembered over a restart.
 
-mod api;
+pub(crate) mod api;
 mod apply;
 mod brake;
 mod check;
 mod fleet;
-mod ledger;
+pub(crate) mod ledger;
 mod metrics;
-mod object;
+pub(crate) mod object;
 mod outcomes;
 mod prove;
 mod report;
+mod seen;
 mod spans;
 mod sync;
+pub(crate) mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,9 +47,12 @@ use crate::members::{Membership, Roster};
 use check::Checked;
 use ledger::{Ledger, Looked, Name, View, role};
 use report::Report;
+use seen::Before;
 use spans::{Applying, Spans};
+use window::{Ask, Kind};
 
 pub use metrics::Metrics;
+pub use window::Window;
 
 pub(crate) use api::Api;
 pub(crate) use apply::{Apply, Outcome};
@@ -81,7 +86,8 @@ pub async fn run(
     let api = Api::new(cluster, &config.namespace, &config.installation);
     let (teller, post) = teller(api.cluster().clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
-    let report = Report { metrics: metrics.clone(), teller };
+    let story = config.window.as_ref().map(Window::story).cloned();
+    let report = Report { metrics: metrics.clone(), teller, story };
     let policy = config.policy.borrow().clone();
     let streams = Streams::start(&api, &policy);
     let roster = membership.roster.borrow().clone();
@@ -184,6 +190,7 @@ impl Keeper {
         let mut policy_followed = true;
         let mut rosters = self.membership.roster.clone();
         let mut roster_followed = true;
+        let mut questions = self.config.window.as_ref().and_then(Window::questions);
         loop {
             let timer = self.until_timer();
             tokio::select! {
@@ -196,6 +203,7 @@ impl Keeper {
                 _ = resync.tick() => self.resync(),
                 _ = collect.tick() => self.collect(),
                 _ = progress.tick() => self.tell_progress(),
+                Some(ask) = next_question(&mut questions) => self.answer(ask),
                 changed = policies.changed(), if policy_followed => match changed {
                     Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
                     Err(_) => policy_followed = false,
@@ -285,12 +293,18 @@ impl Keeper {
         match event {
             Event::Listing => self.ledger.nodes_listing(),
             Event::Applied(node) => {
+                let before = self.story().and(self.ledger.entry(&node.metadata.name)).map(Before::of);
                 if let Some(name) = self.ledger.node_applied(node, installation, &self.policy, now) {
+                    self.observed(&name, before, now);
                     self.heard(&name, "node_applied");
                 }
             }
             Event::Deleted(node) => {
+                let uid = node.metadata.uid;
                 let name = self.ledger.node_deleted(node, installation, &self.policy, now);
+                if let Some(story) = self.story() {
+                    story.tell(Kind::Left, &name, Some(uid), "left the cluster", now);
+                }
                 self.heard(&name, "node_deleted");
             }
             Event::Unobserved(window) => self.unobserved(window),
@@ -337,6 +351,7 @@ impl Keeper {
 
     /// Other members: what waited for somebody may be our turn now.
     fn change_roster(&mut self, roster: Arc<Roster>) {
+        self.tell_members(&roster);
         self.roster = roster;
         for name in self.ledger.pending() {
             self.look(&name);
@@ -346,7 +361,11 @@ impl Keeper {
 
     /// Says how far it got with a backlog that takes a while.
     fn tell_progress(&mut self) {
-        let pending = self.ledger.counts().pending;
+        let counts = self.ledger.counts();
+        if let Some(story) = self.story() {
+            story.share(ratio(counts.current, counts.nodes), Timestamp::now());
+        }
+        let pending = counts.pending;
         if pending > 0 && self.backlog > 0 && pending != self.backlog {
             info!(pending, before = self.backlog, under_way = self.work.len(), "catching up");
         }
@@ -397,6 +416,14 @@ impl Keeper {
         self.metrics.inflight.set(count(self.work.len()));
         self.metrics.brake.set(i64::from(self.brake.is_engaged()));
         self.membership.metrics.share.set(ratio(counts.first, counts.nodes));
+    }
+}
+
+/// The next question of somebody who looks; for ever if nobody can.
+async fn next_question(questions: &mut Option<Receiver<Ask>>) -> Option<Ask> {
+    match questions {
+        Some(questions) => questions.recv().await,
+        None => std::future::pending().await,
     }
 }
 

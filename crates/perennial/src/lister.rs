@@ -14,7 +14,7 @@ pub mod listing;
 mod metrics;
 mod opening;
 pub mod order;
-mod pages;
+pub(crate) mod pages;
 mod places;
 mod render;
 mod say;

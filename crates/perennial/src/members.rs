@@ -35,6 +35,7 @@ pub(crate) use lease::LeaseObject;
 pub use metrics::Metrics;
 #[cfg(test)]
 pub(crate) use others::Live;
+pub(crate) use roster::Member;
 pub use roster::{Role, Roster};
 
 /// How many events may wait to be folded.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
+use crate::admin::page::{RosterSlot, Sources};
 use crate::admin::{self, Readiness, ReadyHandle, Server};
 use crate::args::{self, Args, Command};
 use crate::check;
@@ -120,6 +121,7 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
         connect,
         namespace,
         admin,
+        page,
         log: _,
         keeps,
         mut keeper,
@@ -155,8 +157,11 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
     let readiness = Readiness::default();
     let pages = Pages::default();
+    let sources =
+        page.map(|page| Sources::new(page, keeps.then_some(&keeper), &members, lists.then(|| pages.clone())));
     let parts = Parts {
-        cluster,
+        cluster: cluster.clone(),
+        roster: sources.as_ref().map(|sources| sources.roster.clone()).unwrap_or_default(),
         keeper: keeps.then(|| {
             (keeper.clone(), Arc::new(keeper::Metrics::register(section)), readiness.handle("keeper"))
         }),
@@ -174,11 +179,19 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
         Some(address) => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes and metrics");
-            let mut routes = admin::routes(readiness, Arc::new(registry));
+            let registry = Arc::new(registry);
+            let (mut routes, hub) = match sources {
+                Some(sources) => {
+                    let (routes, hub) = admin::routes_with_page(readiness, registry, sources, cluster);
+                    (routes, Some(hub))
+                }
+                None => (admin::routes(readiness, registry), None),
+            };
             if lists {
                 routes = routes.merge(lister::routes(pages));
             }
-            Some(AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new()))))
+            let serving = tokio::spawn(server.serve(routes, CancellationToken::new()));
+            Some((AbortOnDropHandle::new(serving), hub))
         }
         None => None,
     };
@@ -257,6 +270,8 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
 /// What this replica does, among the others.
 struct Parts {
     cluster: Cluster,
+    /// Where the status page finds the members.
+    roster: RosterSlot,
     keeper: Option<(KeeperConfig, Arc<keeper::Metrics>, ReadyHandle)>,
     lister: Option<(ListerConfig, Arc<lister::Metrics>, Pages, ReadyHandle)>,
     /// One that writes nothing has no share, and says nothing.
@@ -269,7 +284,7 @@ impl Parts {
     /// Runs the parts until `stop`. The Lease is removed as they begin to drain, so that others take over while they
     /// finish.
     async fn run(self, stop: CancellationToken) -> Result<(), keeper::Error> {
-        let Self { cluster, keeper, lister, alone, members, member_metrics } = self;
+        let Self { cluster, roster, keeper, lister, alone, members, member_metrics } = self;
         let (membership, following) = if alone {
             (Membership::alone(member_metrics), None)
         } else {
@@ -277,6 +292,8 @@ impl Parts {
             // In a task of its own: renewing must not wait for a keeper that is busy.
             (membership, Some(AbortOnDropHandle::new(tokio::spawn(follow))))
         };
+        // Nobody else sets it.
+        roster.set(membership.roster.clone()).ok();
         let (of_keeper, of_lister) = match (&keeper, &lister) {
             (Some(_), Some(_)) => (Some(membership.another()), Some(membership)),
             (Some(_), None) => (Some(membership), None),

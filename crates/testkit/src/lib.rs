@@ -28,6 +28,7 @@ mod process;
 mod prometheus;
 pub mod proxy;
 mod s3;
+mod script;
 #[cfg(test)]
 mod send;
 mod server;
@@ -43,3 +44,4 @@ pub use port::Port;
 pub use process::{Died, Launch, Process};
 pub use prometheus::{Prometheus, Sample};
 pub use s3::{Credentials, MotoServer, S3Builder, S3Reply, S3Server};
+pub use script::run_script;

@@ -5,16 +5,20 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
 /// Connections at once: a kubelet and a few Prometheus servers need a handful.
@@ -24,7 +28,7 @@ const HEAD: usize = 16 * 1024;
 const HEADERS: usize = 64;
 /// How long a client may take to send its request's head.
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// How long a connection may last, slow readers included. Each serves one request.
+/// How long a connection may last, slow readers included. Each serves one request. A stream has a [`Leash`] instead.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
 /// How long to wait when the kernel gives no connection (no file descriptors left, for one).
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -116,17 +120,60 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 /// Linux's `EAFNOSUPPORT`, which the standard library has no name for.
 const ADDRESS_FAMILY_NOT_SUPPORTED: i32 = 97;
 
+/// What a connection that lasts hangs on, in the extensions of its request: whoever takes it off the clock holds the
+/// end, and the connection ends when they let go. A client that does not read cannot prevent that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leash {
+    taken: Arc<AtomicBool>,
+    cut: CancellationToken,
+}
+
+impl Leash {
+    /// Takes the connection off the clock.
+    pub(crate) fn take(&self) -> DropGuard {
+        self.taken.store(true, Ordering::Relaxed);
+        self.cut.clone().drop_guard()
+    }
+
+    /// Whoever held it let go.
+    #[cfg(test)]
+    pub(crate) async fn cut(&self) {
+        self.cut.cancelled().await;
+    }
+
+    /// The connection's time is over.
+    async fn over(&self) {
+        tokio::select! {
+            () = self.cut.cancelled() => return,
+            () = tokio::time::sleep(CONNECTION_TIME) => {}
+        }
+        if self.taken.load(Ordering::Relaxed) {
+            self.cut.cancelled().await;
+        }
+    }
+}
+
 async fn serve_one(stream: TcpStream, routes: Router) {
+    let leash = Leash::default();
+    let service = {
+        let (leash, routes) = (leash.clone(), TowerToHyperService::new(routes));
+        service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(leash.clone());
+            routes.call(request)
+        })
+    };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-    match tokio::time::timeout(CONNECTION_TIME, connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => debug!(%error, "a client of probes and metrics went away"),
-        Err(_) => debug!("a client of probes and metrics was too slow"),
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        ended = connection => match ended {
+            Ok(()) => {}
+            Err(error) => debug!(%error, "a client of probes and metrics went away"),
+        },
+        () = leash.over() => debug!("a client of probes and metrics was too slow"),
     }
 }

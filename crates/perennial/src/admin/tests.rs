@@ -116,6 +116,34 @@ async fn clients_that_hold_every_connection_cannot_keep_a_probe_out() {
     assert_eq!(status(&admin.get("/livez").await), "200");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_lasts_until_its_holder_lets_go_whether_or_not_anybody_reads() {
+    let (to, mut held) = tokio::sync::mpsc::channel(1);
+    let endless =
+        get(move |axum::extract::Extension(leash): axum::extract::Extension<server::Leash>| async move {
+            let (alive, ended) = tokio::sync::oneshot::channel::<()>();
+            to.send((leash.take(), ended)).await.unwrap();
+            let chunks = futures::stream::unfold(alive, |alive| async move {
+                Some((Ok::<_, std::io::Error>(vec![b'x'; 65536]), alive))
+            });
+            axum::body::Body::from_stream(chunks)
+        });
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = server.address();
+    let routes = Router::new().route("/", endless);
+    let _task = AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new())));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let (leash, mut ended) = held.recv().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_mins(5)).await;
+    assert!(
+        matches!(ended.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Empty)),
+        "it still goes on"
+    );
+    drop(leash);
+    assert!(ended.await.is_err(), "it ended, though nobody read");
+}
+
 #[tokio::test]
 async fn a_port_in_use_is_told_with_what_to_do() {
     let admin = start().await;

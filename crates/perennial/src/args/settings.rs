@@ -56,6 +56,8 @@ pub(crate) const NO_RESTORE: Setting = setting("--no-restore", "PERENNIAL_NO_RES
 pub(crate) const DRY_RUN: Setting = setting("--dry-run", "PERENNIAL_DRY_RUN");
 pub(crate) const MEMBER: Setting = setting("--member", "PERENNIAL_MEMBER");
 pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_ADMIN_ADDRESS");
+pub(crate) const PAGE: Setting = setting("--page", "PERENNIAL_PAGE");
+pub(crate) const PAGE_VALUES: Setting = setting("--page-values", "PERENNIAL_PAGE_VALUES");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
 // These two have the names that every OpenTelemetry program knows.
@@ -129,6 +131,8 @@ pub(crate) const RUN: &[Setting] = &[
     LISTING_NAMESPACE,
     MEMBER,
     ADMIN_ADDRESS,
+    PAGE,
+    PAGE_VALUES,
     LOG_FORMAT,
     LOG_LEVEL,
     OTLP_ENDPOINT,

@@ -212,14 +212,14 @@ impl Giving<'_> {
                 line.node_seen(node.into_live(installation, policy, now), policy, now);
             }
             Outcome::Node(Err(version)) => line.node_absent(version, now),
-            Outcome::Record(Ok(object)) | Outcome::Wrote(object, ..) => {
+            Outcome::Record(Ok(object)) | Outcome::Wrote { object, .. } => {
                 line.record_seen(object.whole(&self.name));
             }
             Outcome::Record(Err(version)) => line.record_removed(version),
             Outcome::Proved(end) => line.node_ended(end),
             Outcome::Lost(uid) => line.lost = Some(uid),
             Outcome::EndRead(uid, id) => line.end_read(uid, id),
-            Outcome::Patched(_, patch) => return Ok(Some(Given::Patched(patch))),
+            Outcome::Patched { patch, .. } => return Ok(Some(Given::Patched(patch))),
             Outcome::Overtaken(read) => return self.fold(*read),
             Outcome::Failed(error, _) => return self.desk.told(Err(error)),
             Outcome::TooLarge(bytes) => {

@@ -16,6 +16,15 @@ pub(super) fn not_empty(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("any text that is not empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
+/// Whether something is there at all.
+pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => Err("on or off".to_owned()),
+    }
+}
+
 /// A namespace: a DNS label.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();

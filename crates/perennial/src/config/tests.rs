@@ -52,6 +52,7 @@ fn nothing_given_is_a_working_configuration() {
         collect_every,
         retry_slowly,
         tracer,
+        window,
     } = config.keeper;
     assert!(tracer.is_none() && config.traces.is_none(), "nothing is sent unless asked for");
     assert_eq!((namespace.as_str(), installation.as_str()), ("perennial", "perennial"));
@@ -60,6 +61,7 @@ fn nothing_given_is_a_working_configuration() {
     assert_eq!((capture, restore, dry_run), (true, true, false));
     assert_eq!((close_after, open_after), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((collect_every, retry_slowly), (Duration::from_mins(1), Duration::from_mins(1)));
+    assert!(config.page == Some(PageConfig { values: false }) && window.is_some());
     assert!(config.honoured.is_empty());
     let MembersConfig { namespace, name, roles, policy, takeover, lease } = config.members;
     assert_eq!(**policy.borrow(), Policy::default());
@@ -67,6 +69,17 @@ fn nothing_given_is_a_working_configuration() {
     assert!(name.ends_with(&format!("-{}", std::process::id())), "{name}");
     assert_eq!(roles, [Role::Capture, Role::Restore]);
     assert_eq!((takeover, lease), (Duration::from_secs(5), Duration::from_secs(15)));
+}
+
+#[test]
+fn the_status_page_can_be_switched_off_and_shows_values_only_where_that_is_asked_for() {
+    let off = check(&["--page=off"], &[]).unwrap();
+    assert!(off.page.is_none() && off.keeper.window.is_none());
+    let values = check(&["--page-values"], &[("PERENNIAL_PAGE", "on")]).unwrap();
+    assert_eq!(values.page, Some(PageConfig { values: true }));
+    assert!(check(&["--page=perhaps"], &[]).unwrap_err().to_string().contains("on or off"));
+    let both = check(&["--page=off"], &[("PERENNIAL_PAGE_VALUES", "true")]).unwrap_err().to_string();
+    assert!(both.contains("exclude each other"), "{both}");
 }
 
 #[test]
@@ -226,7 +239,7 @@ fn an_empty_variable_counts_as_not_given_but_an_empty_flag_does_not() {
     for setting in settings::RUN {
         check(&[], &[(setting.env, "")]).unwrap();
         let empty = format!("{}=", setting.flag);
-        let switch = ["--no-capture", "--no-restore", "--dry-run"].contains(&setting.flag);
+        let switch = ["--no-capture", "--no-restore", "--dry-run", "--page-values"].contains(&setting.flag);
         assert!(switch || told(&[&empty], &[]).starts_with(setting.flag), "{}", setting.flag);
     }
     check(&[], &[("PERSIST_LABEL_PREFIX", ""), ("RESYNC_INTERVAL_SECONDS", "")]).unwrap();

@@ -3,6 +3,7 @@
 //! Events are folded into lines synchronously; whatever a fold leaves pending is queued by urgency, one entry
 //! a node, so that memory stays bounded however long the API server is away.
 
+mod cells;
 mod churn;
 mod entry;
 mod fold;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 use super::fleet::{Counted, Counts, Fleet, Standing};
 use crate::members::{Role, Roster};
+use cells::Noted;
 use entry::{PutOff, urgency};
 
 pub(crate) use entry::{Entry, Urgency, role};
@@ -58,6 +60,8 @@ pub(crate) struct Ledger {
     fleet: Arc<Fleet>,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
+    /// What changed since somebody looked at the whole fleet, while somebody does.
+    noted: Noted,
 }
 
 /// What came of looking at a line.
@@ -164,12 +168,17 @@ impl Ledger {
             entry.timer = Some(at);
             self.timers.push(Reverse((at, name.clone())));
         }
+        let cell = cells::cell(&entry.line, &plan, standing);
+        if std::mem::replace(&mut entry.cell, cell) != cell {
+            self.noted.note(name);
+        }
         let forgotten = standing == Standing::Nothing
             && matches!(plan, Plan::Rest(Why::NothingKept | Why::Forgotten))
             && entry.line.seen().is_none();
         let counted = entry.count(name, &plan, standing, view);
         self.fleet.recount(&mut entry.counted, if forgotten { Counted::default() } else { counted }, view.at);
         if forgotten {
+            self.noted.note(name);
             self.entries.remove(name);
         }
         looked

@@ -10,6 +10,7 @@ use tracing::{debug, error, info, warn};
 
 use super::apply::{Doubt, Outcome};
 use super::ledger::{Entry, Name, Urgency};
+use super::window::Kind;
 use super::{Keeper, Worker};
 use crate::cluster::{ApiError, backoff};
 
@@ -135,6 +136,8 @@ impl Keeper {
                 self.metrics.erases.inc(why.as_str());
                 let uid = self.uid(name);
                 info!(node = %name, uid, why = why.as_str(), "erased the record");
+                let text = format!("the record was erased: {}", why.as_str().replace('_', " "));
+                self.report.recount(Kind::Erased, name, None, text);
                 self.ledger.record_erased(name, version, why);
             }
             Outcome::TooLarge(bytes) => {
@@ -176,7 +179,12 @@ impl Keeper {
         };
         match error {
             ApiError::Forbidden(_) => {}
-            _ if failures == 4 => warn!(node = %name, uid, %error, "still failing, still trying"),
+            _ if failures == 4 => {
+                warn!(node = %name, uid, %error, "still failing, still trying");
+                // Not in the API server's words, which may quote a label's value.
+                let text = format!("failed 5 times, still trying: {}", error.kind());
+                self.report.recount(Kind::Warning, name, None, text);
+            }
             _ => debug!(node = %name, uid, %error, ?wait, "failed, trying again"),
         }
         self.ledger.put_off(name, Instant::now() + wait, Urgency::Restore);

@@ -1,5 +1,7 @@
 //! Tells people and machines what came of a plan: one log line, metrics, and an Event where it matters.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Live, Notice, Patch, Why, Write};
 use tracing::{debug, info, warn};
@@ -7,6 +9,7 @@ use uuid::Uuid;
 
 use super::ledger::{Entry, Name};
 use super::metrics::Metrics;
+use super::window::{Kind, Story};
 use crate::cluster::{About, Teller, Told};
 
 /// How many keys an Event or a log line names before it only counts.
@@ -16,6 +19,8 @@ const NAMED: usize = 12;
 pub(crate) struct Report {
     pub(crate) metrics: std::sync::Arc<Metrics>,
     pub(crate) teller: Teller,
+    /// For whoever looks at the status page, where there is one.
+    pub(crate) story: Option<Story>,
 }
 
 impl Report {
@@ -65,6 +70,7 @@ impl Report {
         };
         self.metrics.notices.inc(notice.reason());
         warn!(node = %name, %uid, reason = notice.reason(), message);
+        self.recount(Kind::Warning, name, Some(uid), message);
         let message = message.to_owned();
         self.teller.tell(Told {
             about: about(name, Some(uid)),
@@ -97,6 +103,9 @@ impl Report {
         let named = list(&keys);
         info!(node = %name, %uid, labels = labels.len(), withheld, keys = named, "restored");
         let message = format!("restored {named}{}", if *cordon { ", cordoned" } else { "" });
+        if let Some(story) = &self.story {
+            story.restored(name, *uid, seconds, Some(message.clone()), now);
+        }
         let reason = "MetadataRestored";
         self.teller.tell(Told {
             about: about(name, Some(*uid)),
@@ -115,6 +124,8 @@ impl Report {
         let message =
             format!("the record cannot be read ({why}); its bytes are copied aside, nothing is given");
         let uid = entry.line.live().map(|live| live.uid);
+        // Without the reason: it may quote what is in the record.
+        self.recount(Kind::Warning, name, uid, "the record cannot be read: its bytes are copied aside");
         let reason = "RecordUnreadable";
         self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
     }
@@ -136,6 +147,7 @@ impl Report {
             }
         };
         info!(node = %name, uid = uid.map(display), why = why.as_str(), message);
+        self.recount(Kind::Skipped, name, uid, message);
         let (reason, message) = ("RestoreSkipped", message.to_owned());
         self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
     }
@@ -145,8 +157,24 @@ impl Report {
         warn!(node = %name, uid = uid.map(display), bytes, "what is kept of this node does not fit into a ConfigMap: not recorded");
         let message =
             format!("what is kept of this node takes {bytes} bytes and does not fit into a ConfigMap");
+        self.recount(Kind::Warning, name, uid, message.clone());
         let reason = "RecordTooLarge";
         self.teller.tell(Told { about: about(name, uid), reason: reason.into(), message, warning: true });
+    }
+}
+
+impl Report {
+    /// Tells it to whoever looks at the status page.
+    pub(crate) fn recount(
+        &self,
+        kind: Kind,
+        name: &Name,
+        uid: Option<Uuid>,
+        text: impl Into<Cow<'static, str>>,
+    ) {
+        if let Some(story) = &self.story {
+            story.tell(kind, name, uid, text, Timestamp::now());
+        }
     }
 }
 

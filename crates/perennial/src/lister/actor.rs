@@ -300,8 +300,11 @@ impl Actor {
     /// This is how far it got. What a person should look at is logged when it begins.
     fn enter(&mut self, stage: Stage) {
         let (before, now) = (self.stage.trouble(), stage.trouble());
-        if let Some((reason, message)) = now.filter(|now| before.is_none_or(|before| before != *now)) {
+        if let Some((reason, message)) = now.as_ref().filter(|_| before != now) {
             warn!(listing = %self.id, reason, message, "the last good page stays");
+        }
+        if before != now {
+            self.shared.pages.trouble(&self.id, now);
         }
         self.stage = stage;
         if let (Some(ready), false) = (&self.shared.ready, matches!(self.stage, Stage::Starting)) {

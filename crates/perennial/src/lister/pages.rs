@@ -12,9 +12,18 @@ use perennial_core::lister::Page;
 
 use super::order::Id;
 
-/// The pages of all listings; `None` while there is nothing to show yet.
+/// The pages of all listings, and what keeps them from being published.
 #[derive(Clone, Debug, Default)]
-pub struct Pages(Arc<RwLock<BTreeMap<Id, Option<Arc<Page>>>>>);
+pub struct Pages(Arc<RwLock<BTreeMap<Id, Shown>>>);
+
+/// What is shown of a listing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// `None` while there is nothing to show yet.
+    pub(crate) page: Option<Arc<Page>>,
+    /// What keeps a newer one from being published, in one word and in a sentence.
+    pub(crate) trouble: Option<(&'static str, String)>,
+}
 
 impl Pages {
     /// The listing exists.
@@ -27,8 +36,23 @@ impl Pages {
     /// Its page is this one from now on.
     pub(crate) fn show(&self, id: &Id, page: Arc<Page>) {
         self.write(|pages| {
-            pages.insert(id.clone(), Some(page));
+            pages.entry(id.clone()).or_default().page = Some(page);
         });
+    }
+
+    /// This keeps its page from being published, or nothing does.
+    pub(crate) fn trouble(&self, id: &Id, trouble: Option<(&'static str, String)>) {
+        self.write(|pages| {
+            if let Some(shown) = pages.get_mut(id) {
+                shown.trouble = trouble;
+            }
+        });
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<(Id, Shown)> {
+        let pages = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        pages.iter().map(|(id, shown)| (id.clone(), shown.clone())).collect()
     }
 
     /// The listing is gone.
@@ -41,10 +65,10 @@ impl Pages {
     /// `None` if there is no such listing.
     #[expect(clippy::option_option, reason = "no listing, no page yet, and a page are three answers")]
     fn find(&self, id: &Id) -> Option<Option<Arc<Page>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(id).map(|shown| shown.page.clone())
     }
 
-    fn write(&self, change: impl FnOnce(&mut BTreeMap<Id, Option<Arc<Page>>>)) {
+    fn write(&self, change: impl FnOnce(&mut BTreeMap<Id, Shown>)) {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

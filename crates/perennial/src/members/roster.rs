@@ -37,6 +37,15 @@ impl Role {
     }
 }
 
+/// A replica that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) roles: Vec<Role>,
+    /// What it keeps, where that is known.
+    pub(crate) policy: Option<Digest>,
+}
+
 /// The members at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roster {
@@ -46,6 +55,8 @@ pub struct Roster {
     takeover: Duration,
     /// Members that are alive, this replica among them.
     live: usize,
+    /// The same by name, for people.
+    members: Vec<Member>,
     /// Those among them that are others, whatever they do.
     others: usize,
     /// The policies that others run under; `None` where nobody can tell.
@@ -66,6 +77,7 @@ impl Roster {
             list: alone(),
             takeover,
             live: 1,
+            members: Vec::new(),
             others: 0,
             policies: Some(BTreeSet::new()),
             known: true,
@@ -99,12 +111,20 @@ impl Roster {
             let theirs = theirs.filter(|other| other.roles.contains(&role));
             Ranks::new(me, theirs.map(|other| other.name).chain(mine))
         };
+        let mine = announced.then(|| (me, config.roles.as_slice(), Some(own)));
+        let theirs = others.iter().map(|other| (other.name, other.roles, other.policy));
+        let mut members: Vec<Member> = theirs
+            .chain(mine)
+            .map(|(name, roles, policy)| Member { name: name.to_owned(), roles: roles.to_vec(), policy })
+            .collect();
+        members.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             capture: among(Role::Capture),
             restore: among(Role::Restore),
             list: among(Role::List),
             takeover: config.takeover,
             live: others.len() + usize::from(announced),
+            members,
             others: others.len(),
             policies,
             known: true,
@@ -118,6 +138,11 @@ impl Roster {
             Role::Restore => &self.restore,
             Role::List => &self.list,
         }
+    }
+
+    /// Who is alive, by name.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
     }
 
     /// How many are alive.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::View;
 use super::churn::Churn;
 use crate::keeper::fleet::{Counted, Recorded, Standing};
+use crate::keeper::window::Cell;
 use crate::members::Role;
 
 /// How often in a row a restore fails before a person should know.
@@ -73,6 +74,8 @@ pub(crate) struct Entry {
     pub(super) timer: Option<Instant>,
     /// The last reason to skip it, so that each is counted once.
     pub(super) skipped: Option<Why>,
+    /// Its state in one word.
+    pub(super) cell: Cell,
 }
 
 impl Entry {

@@ -1,0 +1,176 @@
+//! What the keeper lets others see of the fleet, without slowing it.
+//!
+//! ```text
+//! status page ── Ask ──> the task that owns the ledger ── Fleet, LineView ──> status page
+//!                        the same task ── what happened ──> Story (fixed rings) ──> status page
+//! ```
+//! Nothing is copied while nobody asks. Whoever asks gets every line once, and after that only the lines that
+//! changed since: work follows changes, not the size of the fleet.
+
+mod story;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::ledger::Name;
+
+pub(crate) use story::{Happened, Kind, Series, Slot, Story, WITHIN};
+
+/// How many questions may wait.
+const WAITING: usize = 16;
+
+/// The state of one line, in the words that page and command line share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cell {
+    /// It is not known yet.
+    #[default]
+    Unknown,
+    /// The node is there, and what is kept of it is recorded.
+    Current,
+    /// Node and record do not agree yet: somebody has to act.
+    Pending,
+    /// The node is back and waits for its own.
+    Unrestored,
+    /// The node is away; its record waits for it.
+    Absent,
+    /// A person paused it.
+    Paused,
+    /// Its record cannot be read by this binary: nothing is given from it.
+    Quarantined,
+}
+
+impl Cell {
+    /// The letter that stands for it on the wire.
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Self::Unknown => b'?',
+            Self::Current => b'c',
+            Self::Pending => b'p',
+            Self::Unrestored => b'u',
+            Self::Absent => b'a',
+            Self::Paused => b'z',
+            Self::Quarantined => b'q',
+        }
+    }
+
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Current => "current",
+            Self::Pending => "pending",
+            Self::Unrestored => "unrestored",
+            Self::Absent => "absent",
+            Self::Paused => "paused",
+            Self::Quarantined => "quarantined",
+        }
+    }
+}
+
+/// What the lines are.
+#[derive(Debug)]
+pub(crate) enum Cells {
+    /// Every line there is.
+    All(Vec<(Name, Cell)>),
+    /// Those that may have changed since the last time; `None` is gone.
+    Changed(Vec<(Name, Option<Cell>)>),
+}
+
+/// The fleet at one moment.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(crate) cells: Cells,
+    /// Both lists are complete, and everything was looked at since.
+    pub(crate) synced: bool,
+    /// How many nodes are worked on.
+    pub(crate) inflight: usize,
+    pub(crate) records: usize,
+    /// The brake is on.
+    pub(crate) braked: bool,
+}
+
+/// One line, as far as the ledger knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct LineView {
+    pub(crate) cell: Cell,
+    /// Why it is left as it is, though it is not settled.
+    pub(crate) why: Option<&'static str>,
+    /// How often in a row work on it failed.
+    pub(crate) failures: u32,
+    /// For how many seconds there is something to do about it.
+    pub(crate) pending_seconds: Option<u64>,
+}
+
+/// A question to the keeper.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// The fleet: all of it, or what changed since this was last asked.
+    Fleet {
+        /// Everything, whatever was told before.
+        all: bool,
+        to: oneshot::Sender<Fleet>,
+    },
+    /// One line.
+    Line { name: String, to: oneshot::Sender<Option<LineView>> },
+    /// Nobody looks any more.
+    Enough,
+}
+
+/// A window into the keeper. Clones are the same window.
+#[derive(Clone)]
+pub struct Window {
+    to: mpsc::Sender<Ask>,
+    from: Arc<Mutex<Option<mpsc::Receiver<Ask>>>>,
+    story: Story,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        let (to, from) = mpsc::channel(WAITING);
+        Self { to, from: Arc::new(Mutex::new(Some(from))), story: Story::default() }
+    }
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Window").finish_non_exhaustive()
+    }
+}
+
+impl Window {
+    /// The questions, for the one who answers them.
+    pub(crate) fn questions(&self) -> Option<mpsc::Receiver<Ask>> {
+        self.from.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What happened lately.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// Asks for the fleet. `None` while the keeper is too busy, or not there.
+    pub(crate) async fn fleet(&self, all: bool) -> Option<Fleet> {
+        let (to, answer) = oneshot::channel();
+        self.to.try_send(Ask::Fleet { all, to }).ok()?;
+        answer.await.ok()
+    }
+
+    /// Asks for one line. `None` while nobody answers; `Some(None)` if there is no such line.
+    #[expect(
+        clippy::option_option,
+        reason = "nobody answers, there is none, and there is one are three answers"
+    )]
+    pub(crate) async fn line(&self, name: &str) -> Option<Option<LineView>> {
+        let (to, answer) = oneshot::channel();
+        self.to.try_send(Ask::Line { name: name.to_owned(), to }).ok()?;
+        answer.await.ok()
+    }
+
+    /// Nobody looks any more: the keeper may forget what it noted for us.
+    pub(crate) fn enough(&self) {
+        // One that is too busy to hear it notes a bounded number of changes, and then no more.
+        let _ = self.to.try_send(Ask::Enough);
+    }
+}
