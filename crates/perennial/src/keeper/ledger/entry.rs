@@ -2,7 +2,7 @@
 
 use perennial_core::keeper::{Body, Line, Plan, Seen, Why};
 use perennial_core::ranks::Turn;
-use perennial_core::record::{State, Version};
+use perennial_core::record::{State, Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -113,13 +113,13 @@ impl Entry {
         self.braked &=
             !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && urgency(plan, &self.line) == Urgency::Later;
         let unrestored = awaits(plan, &self.line);
-        let recorded = match self.seen() {
+        // Not by its summary: that of a whole record is a digest to work out, at every look.
+        let recorded = match self.seen().map(|seen| &seen.body) {
             None => Recorded::None,
-            Some(seen) => match (&seen.body, seen.summary()) {
-                (Body::Unreadable { .. } | Body::Newer, _) => Recorded::Broken,
-                (_, Some(summary)) if summary.state == State::Closed => Recorded::Closed,
-                _ => Recorded::Open,
-            },
+            Some(Body::Unreadable { .. } | Body::Newer) => Recorded::Broken,
+            Some(Body::Summary(Summary { state: State::Closed, .. })) => Recorded::Closed,
+            Some(Body::Whole(record)) if record.state == State::Closed => Recorded::Closed,
+            Some(Body::Summary(_) | Body::Whole(_) | Body::Unread { .. }) => Recorded::Open,
         };
         Counted {
             standing,
