@@ -79,6 +79,7 @@ impl Keeper {
                     inflight: self.work.len(),
                     records: self.records,
                     braked: self.brake.is_engaged(),
+                    churners: Vec::new(),
                 };
                 drop(to.send(fleet));
             }

@@ -89,6 +89,8 @@ pub(crate) struct Fleet {
     pub(crate) records: usize,
     /// The brake is on.
     pub(crate) braked: bool,
+    /// The nodes whose records go back and forth most often, and how often.
+    pub(crate) churners: Vec<(Name, u16)>,
 }
 
 /// One line, as far as the ledger knows it.
@@ -158,10 +160,6 @@ impl Window {
     }
 
     /// Asks for one line. `None` while nobody answers; `Some(None)` if there is no such line.
-    #[expect(
-        clippy::option_option,
-        reason = "nobody answers, there is none, and there is one are three answers"
-    )]
     pub(crate) async fn line(&self, name: &str) -> Option<Option<LineView>> {
         let (to, answer) = oneshot::channel();
         self.to.try_send(Ask::Line { name: name.to_owned(), to }).ok()?;

@@ -111,7 +111,7 @@ impl Roster {
             let theirs = theirs.filter(|other| other.roles.contains(&role));
             Ranks::new(me, theirs.map(|other| other.name).chain(mine))
         };
-        let mine = announced.then(|| (me, config.roles.as_slice(), Some(own)));
+        let mine = announced.then_some((me, config.roles.as_slice(), Some(own)));
         let theirs = others.iter().map(|other| (other.name, other.roles, other.policy));
         let mut members: Vec<Member> = theirs
             .chain(mine)

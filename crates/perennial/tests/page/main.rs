@@ -18,7 +18,7 @@ const NAMESPACE: &str = "perennial";
 const NODES: usize = 24;
 
 /// A cluster with some nodes, a listing, and one replica that looks after both.
-async fn world(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<KeeperProcess> {
+async fn world(plane: &ControlPlane) -> anyhow::Result<KeeperProcess> {
     let namespaces: Api<Namespace> = Api::all(plane.admin());
     let own = serde_json::from_value(json!({ "metadata": { "name": NAMESPACE } }))?;
     namespaces.create(&PostParams::default(), &own).await?;
@@ -28,8 +28,11 @@ async fn world(plane: &ControlPlane, arguments: &[&str]) -> anyhow::Result<Keepe
     Fleet::new(plane.admin()).create(0..NODES).await?;
     publish(plane).await?;
     let builder = KeeperProcess::builder(env!("CARGO_BIN_EXE_perennial"), plane.logs());
-    let builder = builder.kubeconfig(kubeconfig).namespace(NAMESPACE).arg("--roles=keeper,lister");
-    let builder = arguments.iter().fold(builder, |builder, argument| builder.arg(argument));
+    let builder = builder
+        .kubeconfig(kubeconfig)
+        .namespace(NAMESPACE)
+        .arg("--roles=keeper,lister")
+        .arg("--member=perennial-0");
     builder.arg("--close-after=100ms").arg("--open-after=100ms").start().await
 }
 
@@ -76,7 +79,7 @@ async fn act(nodes: &Api<Node>, question: &str) -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_node_dies_and_returns_before_the_eyes_of_whoever_looks() {
     let plane = ControlPlane::start().await.unwrap();
-    let keeper = world(&plane, &[]).await.unwrap();
+    let keeper = world(&plane).await.unwrap();
     let nodes: Api<Node> = Api::all(plane.admin());
     let url = format!("{}/", keeper.url());
     let printed = run_script("live.mjs", &url, &plane.logs(), Duration::from_mins(3), async |question| {

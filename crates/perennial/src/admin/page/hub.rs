@@ -248,7 +248,7 @@ impl Told {
         let mut news = Map::new();
         let mut whole = None;
         self.known = fleet.is_some();
-        if let Some(Fleet { cells, synced, inflight, records, braked }) = fleet {
+        if let Some(Fleet { cells, synced, inflight, records, braked, churners }) = fleet {
             match cells {
                 Cells::All(mut lines) => {
                     lines.sort_unstable();
@@ -263,8 +263,10 @@ impl Told {
                     }
                 }
             }
-            let facts =
-                json!({ "synced": synced, "inflight": inflight, "records": records, "brake": braked });
+            let churners: Vec<(&str, u16)> = churners.iter().map(|(name, times)| (&**name, *times)).collect();
+            let facts = json!({
+                "synced": synced, "inflight": inflight, "records": records, "brake": braked, "churners": churners,
+            });
             replace(&mut news, "facts", &mut self.facts, facts);
         } else if sources.window.is_some() {
             let facts = json!({ "synced": false, "silent": true });
@@ -339,8 +341,7 @@ impl Told {
         let share = |name: &str| keepers.iter().position(|keeper| *keeper == name).map(|at| shares[at]);
         let members = members.iter().map(|member| {
             let roles: Vec<&str> = member.roles.iter().map(|role| role.as_str()).collect();
-            let mut policy = member.policy.map(|policy| policy.to_string());
-            policy.iter_mut().for_each(|policy| policy.truncate(12));
+            let policy = member.policy.map(wire::short);
             json!({ "name": member.name, "roles": roles, "policy": policy, "share": share(&member.name) })
         });
         let members = members.collect();

@@ -30,7 +30,7 @@ struct Served {
 impl Served {
     async fn start(prepare: impl FnOnce(&mut Filled) + Send) -> Self {
         let window = Window::default();
-        let (sources, _roster) = sources(window.clone());
+        let (sources, roster) = sources(window.clone());
         let mut filled = Filled::new(window.story().clone());
         prepare(&mut filled);
         let (deeds, to_do) = mpsc::channel(8);
@@ -50,8 +50,8 @@ impl Served {
         );
         let routes = routes.merge(crate::lister::routes(pages));
         let serving = tokio::spawn(server.serve(routes, CancellationToken::new()));
-        let _tasks = vec![hub, AbortOnDropHandle::new(serving), AbortOnDropHandle::new(answering)];
-        Self { address, deeds, _tasks, _roster }
+        let tasks = vec![hub, AbortOnDropHandle::new(serving), AbortOnDropHandle::new(answering)];
+        Self { address, deeds, _tasks: tasks, _roster: roster }
     }
 
     async fn act(&self, deed: impl FnOnce(&mut Filled) + Send + 'static) {

@@ -1,9 +1,8 @@
 //! What goes over the wire: small, because a fleet may have 100,000 nodes and a phone may look at it.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 use jiff::Timestamp;
+use perennial_core::kept::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,16 +89,16 @@ pub(super) fn series(series: &Series, now: Timestamp) -> Value {
     json!({ "seconds": series.seconds, "slots": series.slots, "within": WITHIN, "data": slots })
 }
 
+/// As much of a digest as tells two of them apart.
+pub(super) fn short(digest: Digest) -> String {
+    digest.to_string().chars().take(12).collect()
+}
+
 /// The listings: what they are, how many endpoints, what is wrong.
 pub(super) fn listings(pages: &Pages) -> Value {
     let listing = |(id, shown): (crate::lister::order::Id, crate::lister::pages::Shown)| {
         let page = shown.page.as_ref();
-        let digest = page.map(|page| {
-            let mut digest = String::new();
-            let _ = write!(digest, "{}", page.stamp.digest);
-            digest.truncate(12);
-            digest
-        });
+        let digest = page.map(|page| short(page.stamp.digest));
         json!({
             "namespace": id.namespace,
             "name": id.name,

