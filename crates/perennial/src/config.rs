@@ -276,16 +276,8 @@ impl Config {
         } = args;
         let mut sources = Sources::new(around);
 
-        let connect = Connect {
-            kubeconfig: sources
-                .checked(&names::KUBECONFIG, kubeconfig.as_deref(), check::not_empty)?
-                .map(PathBuf::from),
-            context: sources.checked(&names::CONTEXT, context.as_deref(), check::not_empty)?,
-        };
-        let namespace = match sources.checked(&names::NAMESPACE, namespace.as_deref(), check::namespace)? {
-            Some(namespace) => namespace,
-            None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
-        };
+        let connect = find_connect(&mut sources, kubeconfig.as_deref(), context.as_deref())?;
+        let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
         let policy = find_policy(&mut sources, policy.as_deref())?;
         let page = page::find(&mut sources, page.as_deref(), *page_values)?;
         let default = KeeperConfig::new(&namespace, policy.subscribe());
@@ -418,6 +410,29 @@ fn find_resync(sources: &mut Sources<'_>, typed: Option<&str>) -> Result<Option<
         check::duration(WITHIN_A_DAY)(&given.value)
     };
     checked.map(Some).map_err(|allowed| given.refuse(allowed))
+}
+
+/// How the API server is reached.
+fn find_connect(
+    sources: &mut Sources<'_>,
+    kubeconfig: Option<&str>,
+    context: Option<&str>,
+) -> Result<Connect, Error> {
+    let kubeconfig = sources.checked(&names::KUBECONFIG, kubeconfig, check::not_empty)?;
+    Ok(Connect {
+        kubeconfig: kubeconfig.map(PathBuf::from),
+        context: sources.checked(&names::CONTEXT, context, check::not_empty)?,
+    })
+}
+
+/// Where the records live: as given, the pod's own, or ours.
+fn find_namespace(
+    sources: &mut Sources<'_>,
+    around: &Surroundings,
+    given: Option<&str>,
+) -> Result<String, Error> {
+    let given = sources.checked(&names::NAMESPACE, given, check::namespace)?;
+    Ok(given.or_else(|| around.pod_namespace()).unwrap_or_else(|| NAMESPACE.to_owned()))
 }
 
 /// The policy: from the file, from the older operator's prefix, or the default one.

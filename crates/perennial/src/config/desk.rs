@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perennial_core::policy::Policy;
 
 use super::source::Sources;
-use super::{Connect, Error, NAMESPACE, PolicySource, Surroundings, check};
+use super::{Connect, Error, PolicySource, Surroundings, check, find_connect, find_namespace};
 use crate::args::operate::DeskArgs;
 use crate::args::settings as names;
 
@@ -28,16 +28,8 @@ impl DeskConfig {
     pub fn check(args: &DeskArgs, around: &Surroundings) -> Result<Self, Error> {
         let DeskArgs { kubeconfig, context, namespace, installation, policy, color: _ } = args;
         let mut sources = Sources::new(around);
-        let connect = Connect {
-            kubeconfig: sources
-                .checked(&names::KUBECONFIG, kubeconfig.as_deref(), check::not_empty)?
-                .map(PathBuf::from),
-            context: sources.checked(&names::CONTEXT, context.as_deref(), check::not_empty)?,
-        };
-        let namespace = match sources.checked(&names::NAMESPACE, namespace.as_deref(), check::namespace)? {
-            Some(namespace) => namespace,
-            None => around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned()),
-        };
+        let connect = find_connect(&mut sources, kubeconfig.as_deref(), context.as_deref())?;
+        let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
         let installation =
             sources.checked(&names::INSTALLATION, installation.as_deref(), check::installation)?;
         let policy = match sources.find(&names::POLICY, policy.as_deref())? {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use perennial_core::lister::{Format, Guards, Pace, Select, Template};
 
 use super::source::{Given, Sources};
-use super::{Connect, Error, Surroundings, check, find_log};
+use super::{Connect, Error, Surroundings, check, find_connect, find_log};
 use crate::args::{ListArgs, settings as names};
 use crate::lister::destination::{CannedAcl, Credentials, HistorySettings, S3Settings, Secret};
 use crate::lister::order::{Bucket, CaFrom, CredentialsFrom, Id, Order, Place, PlaceKind, Source};
@@ -63,11 +63,7 @@ impl ListConfig {
     pub fn check(args: &ListArgs, around: &Surroundings) -> Result<Self, Error> {
         let mut sources = Sources::new(around);
         let sources = &mut sources;
-        let kubeconfig = sources.checked(&names::KUBECONFIG, args.kubeconfig.as_deref(), check::not_empty)?;
-        let connect = Connect {
-            kubeconfig: kubeconfig.map(PathBuf::from),
-            context: sources.checked(&names::CONTEXT, args.context.as_deref(), check::not_empty)?,
-        };
+        let connect = find_connect(sources, args.kubeconfig.as_deref(), args.context.as_deref())?;
         let namespace = sources.checked(&names::NAMESPACE, args.namespace.as_deref(), check::namespace)?;
         let once = sources.switch(&names::ONCE, args.once)?;
         let dry_run = sources.switch(&names::DRY_RUN, args.dry_run)?;

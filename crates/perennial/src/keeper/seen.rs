@@ -12,6 +12,9 @@ use super::ledger::{Entry, Name};
 use super::window::{Ask, Fleet, Kind, Story};
 use crate::members::Roster;
 
+/// How many of the nodes that go back and forth are named.
+const CHURNERS: usize = 10;
+
 /// What was known of a node before an event.
 pub(super) struct Before {
     live: Option<(Uuid, Mark, Digest)>,
@@ -79,7 +82,7 @@ impl Keeper {
                     inflight: self.work.len(),
                     records: self.records,
                     braked: self.brake.is_engaged(),
-                    churners: Vec::new(),
+                    churners: self.ledger.churners(CHURNERS),
                 };
                 drop(to.send(fleet));
             }
