@@ -108,6 +108,15 @@ app.kubernetes.io/component: {{ .part.part }}
 - --lease-duration={{ $values.leaseDuration }}
 - --log-level={{ $values.log.level }}
 - --log-format={{ $values.log.format }}
+{{- if not $values.statusPage.enabled }}
+- --page=off
+{{- else if $values.statusPage.values }}
+- --page-values
+{{- end }}
+{{- with $values.traces.endpoint }}
+- --otlp-endpoint={{ . }}
+- --otlp-sample={{ $values.traces.sample }}
+{{- end }}
 {{- end }}
 
 {{- define "perennial.priorityClass" -}}

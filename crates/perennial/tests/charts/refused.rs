@@ -59,6 +59,9 @@ fn mistakes_in_values_are_refused_with_their_key() {
         (rule(json!({ "taints": { "excludeDefaults": true } })), "/policy/rules/0/taints"),
         (rule(json!({ "name": "a b" })), "/policy/rules/0/name"),
         (json!({ "networkPolicy": { "egress": { "ports": [0] } } }), "/networkPolicy/egress/ports/0"),
+        (json!({ "statusPage": { "enabled": "off" } }), "/statusPage/enabled"),
+        (json!({ "traces": { "endpoint": "collector:4318" } }), "/traces/endpoint"),
+        (json!({ "traces": { "sample": 2 } }), "/traces/sample"),
     ] {
         let told = with(PERENNIAL, &values).expect_err(word);
         assert!(told.contains(word), "{values}: {word} is not in {told}");
@@ -80,6 +83,25 @@ fn mistakes_in_values_are_refused_with_their_key() {
         let told = with(FLEET, &values).expect_err(word);
         assert!(told.contains(word), "{values}: {word} is not in {told}");
     }
+}
+
+#[test]
+fn the_status_page_and_traces_are_flags_that_the_binary_takes() {
+    let flags = |values: &Value| -> Vec<String> {
+        let rendered = objects(&with(PERENNIAL, values).unwrap());
+        let deployment = rendered.iter().find(|object| is(object, "Deployment")).unwrap();
+        let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let arguments: Vec<String> = arguments.iter().map(|one| one.as_str().unwrap().to_owned()).collect();
+        let typed = ["perennial".to_owned()].into_iter().chain(arguments.clone());
+        perennial::args::Args::try_from_list(typed).unwrap();
+        let ours = |one: &String| one.starts_with("--page") || one.starts_with("--otlp");
+        arguments.into_iter().filter(ours).collect()
+    };
+    assert!(flags(&json!({})).is_empty());
+    assert_eq!(flags(&json!({ "statusPage": { "enabled": false } })), ["--page=off"]);
+    assert_eq!(flags(&json!({ "statusPage": { "values": true } })), ["--page-values"]);
+    let traces = json!({ "traces": { "endpoint": "http://collector:4318", "sample": 0.1 } });
+    assert_eq!(flags(&traces), ["--otlp-endpoint=http://collector:4318", "--otlp-sample=0.1"]);
 }
 
 #[test]
