@@ -110,7 +110,7 @@ pub struct Previous {
     pub incarnation: Incarnation,
     /// What was kept.
     pub kept: Kept,
-    /// When it was recorded.
+    /// Since when it held: when it was recorded for the first time.
     pub captured_at: Timestamp,
 }
 
@@ -147,8 +147,11 @@ pub struct Record {
     /// Earlier kept states, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previous: Vec<Previous>,
-    /// When this content was recorded.
+    /// When this was recorded.
     pub captured_at: Timestamp,
+    /// When this content was recorded for the first time, if the record moved on with it since (closed, giving, open).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_since: Option<Timestamp>,
     /// When the incarnation's end was recorded (closed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
@@ -194,6 +197,12 @@ pub enum ParseError {
 }
 
 impl Record {
+    /// Since when its content holds.
+    #[must_use]
+    pub fn held_since(&self) -> Timestamp {
+        self.kept_since.unwrap_or(self.captured_at)
+    }
+
     /// Reads a record of `node` from the text of its [`DATA_KEY`].
     pub fn parse(node: &str, text: Option<&str>) -> Result<Self, ParseError> {
         /// The one field every schema has.

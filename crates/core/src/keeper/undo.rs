@@ -21,7 +21,7 @@ pub struct Past<'a> {
     pub incarnation: &'a Incarnation,
     /// What was kept.
     pub kept: &'a Kept,
-    /// When it was recorded, for the last time if more than once.
+    /// Since when it held.
     pub captured_at: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl Undo {
 
 /// All states that a record remembers, the newest first: that is what it says now.
 pub fn states(record: &Record) -> impl Iterator<Item = Past<'_>> {
-    let now = Past { incarnation: &record.incarnation, kept: &record.kept, captured_at: record.captured_at };
+    let now = Past { incarnation: &record.incarnation, kept: &record.kept, captured_at: record.held_since() };
     let before = record.previous.iter().map(|previous| Past {
         incarnation: &previous.incarnation,
         kept: &previous.kept,
@@ -182,7 +182,7 @@ pub fn rewrite(record: &Record, past: &Past<'_>, scope: Scope, now: Timestamp) -
     if kept == record.kept && waiting == record.waiting {
         return None;
     }
-    Some(replaced(record, Record { kept, waiting, captured_at: now, ..record.clone() }))
+    Some(replaced(record, Record { kept, waiting, captured_at: now, kept_since: None, ..record.clone() }))
 }
 
 /// A record in the place of another, which it remembers.

@@ -20,7 +20,9 @@ pub(super) fn next(before: Option<&Record>, record: Record) -> Write {
     if let Some(before) = before {
         record.sequence = before.sequence.saturating_add(1);
         record.previous.clone_from(&before.previous);
-        if before.kept != record.kept {
+        if before.kept == record.kept {
+            record.kept_since = Some(before.held_since());
+        } else {
             churned = before.previous.iter().any(|previous| previous.kept == record.kept);
             if !before.kept.is_empty() {
                 record.previous.insert(
@@ -28,7 +30,7 @@ pub(super) fn next(before: Option<&Record>, record: Record) -> Write {
                     Previous {
                         incarnation: before.incarnation.clone(),
                         kept: before.kept.clone(),
-                        captured_at: before.captured_at,
+                        captured_at: before.held_since(),
                     },
                 );
                 record.previous.truncate(PREVIOUS);
@@ -64,6 +66,7 @@ pub(super) fn save(node: &str, before: Option<&Record>, live: &Live, kept: Kept,
             waiting,
             previous: Vec::new(),
             captured_at: cx.now,
+            kept_since: None,
             deleted_at: None,
             sequence: 1,
             policy,
@@ -98,6 +101,7 @@ pub(super) fn close(
             waiting,
             previous: Vec::new(),
             captured_at: cx.now,
+            kept_since: None,
             deleted_at: Some(ended.unwrap_or(cx.now)),
             sequence: 1,
             policy,
@@ -133,6 +137,7 @@ pub(super) fn give(
             waiting,
             previous: Vec::new(),
             captured_at: cx.now,
+            kept_since: None,
             deleted_at: None,
             sequence: 1,
             policy,

@@ -23,6 +23,7 @@ fn record() -> Record {
         waiting: WaitingKeys::new(),
         previous: Vec::new(),
         captured_at: Timestamp::constant(1_800_000_000, 0),
+        kept_since: None,
         deleted_at: None,
         sequence: 1,
         policy: Digest::of(b"policy"),

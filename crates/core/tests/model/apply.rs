@@ -137,6 +137,7 @@ impl State {
         self.judge_write(at, before.as_deref(), &write);
         // Undo has no say in any decision.
         write.record.previous.clear();
+        write.record.kept_since = None;
         let version = self.server.record_head() + 1;
         self.server.made += u8::from(self.server.record().is_none());
         let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);

@@ -65,7 +65,7 @@ fn running_with(folder: &str) -> Vec<String> {
 fn get(url: &str) -> io::Result<String> {
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address)?;
-    write!(stream, "GET / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "GET / HTTP/1.1\r\nhost: {address}\r\naccept: text/html\r\nconnection: close\r\n\r\n")?;
     io::read_to_string(stream)
 }
 
@@ -134,7 +134,7 @@ async fn one_that_stays_serves_the_status_page_until_it_is_interrupted() {
     assert!(said.contains(" labels on 10 nodes; given once each"), "{said}");
     let page = said.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:")).unwrap().to_owned();
     let answer = get(&page).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Perennial"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("<title>Perennial"), "{answer}");
 
     kill(Pid::from_raw(demo.process.pid().try_into().unwrap()), Signal::SIGINT).unwrap();
     assert_eq!(demo.end().await.0, Some(130));

@@ -131,8 +131,8 @@ impl Case<'_> {
         let sequence = record.map_or(0, |record| record.sequence);
         // With the privileged labels that wait: nobody waits for them any more.
         let kept = Kept { labels: ended.labels().into_owned(), ..ended.kept.clone() };
-        let captured_at = record.map_or(self.cx.now, |r| r.captured_at);
-        let ended = Record { kept, captured_at, sequence, ..*ended };
+        let captured_at = record.map_or(self.cx.now, Record::held_since);
+        let ended = Record { kept, captured_at, kept_since: None, sequence, ..*ended };
         if let Some(plan) = self.inherit(Some(&ended), live, rule) {
             return plan;
         }

@@ -201,6 +201,7 @@ fn record(state: State, uid: Uuid, version: Version) -> Record {
         waiting: WaitingKeys::new(),
         previous: Vec::new(),
         captured_at: THEN,
+        kept_since: None,
         deleted_at: (state == State::Closed).then_some(THEN),
         sequence: SEQUENCE,
         policy: DEFAULT.digest(),
@@ -252,7 +253,8 @@ impl RecordWords for Record {
 
     /// Remembers `earlier` after what it remembers already.
     fn before(mut self, earlier: &Record) -> Self {
-        let Record { incarnation, kept, captured_at, .. } = earlier.clone();
+        let captured_at = earlier.held_since();
+        let Record { incarnation, kept, .. } = earlier.clone();
         self.previous.push(Previous { incarnation, kept, captured_at });
         self
     }
@@ -273,9 +275,19 @@ pub(super) fn first(record: Record) -> Write {
 }
 
 /// The record as the write after the one that was seen makes it.
+///
+/// One that remembers nothing before it holds what was seen.
 pub(super) fn next(record: Record) -> Write {
     let mut write = first(record);
     write.record.sequence = SEQUENCE + 1;
+    write.record.kept_since = write.record.previous.is_empty().then_some(THEN);
+    write
+}
+
+/// The same where the one that was seen held nothing.
+pub(super) fn after_empty(record: Record) -> Write {
+    let mut write = next(record);
+    write.record.kept_since = None;
     write
 }
 

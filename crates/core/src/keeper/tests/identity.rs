@@ -143,7 +143,7 @@ fn a_machine_is_given_what_it_left_under_another_name() {
     let expected = || giving(U2, 20).machine("m1").label("a", "1").under(&machine());
     node(live(U2, 20).machine("m1")).kin(kin()).policy(machine()).gives(first(expected()));
     let empty = closed(U3, 15).under(&machine());
-    node(live(U2, 20).machine("m1")).kin(kin()).with(empty).policy(machine()).gives(next(expected()));
+    node(live(U2, 20).machine("m1")).kin(kin()).with(empty).policy(machine()).gives(after_empty(expected()));
     let others = closed(U3, 15).machine("m2").label("b", "1").under(&machine());
     node(live(U2, 20).machine("m1"))
         .kin(kin())
@@ -337,7 +337,7 @@ fn a_key_that_is_given_early_does_not_take_those_that_still_wait_with_it() {
     node(live(U2, 30).label(OTHER, "").marked().no_machine())
         .with(both)
         .policy(bare_metal())
-        .saves(next(one()));
+        .saves(after_empty(one()));
     node(live(U2, 35).label(OTHER, "").marked().machine("m1"))
         .with(one())
         .policy(bare_metal())

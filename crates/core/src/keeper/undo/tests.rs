@@ -36,6 +36,7 @@ fn record(kept: Kept, minutes: i64) -> Record {
         waiting: WaitingKeys::new(),
         previous: Vec::new(),
         captured_at: at(minutes),
+        kept_since: None,
         deleted_at: Some(at(minutes)),
         sequence: 7,
         policy: Digest::of(b""),
@@ -89,6 +90,19 @@ fn the_state_in_force_is_the_last_that_was_recorded_by_then() {
     assert_eq!(found(29), Some(at(20)));
     assert_eq!(found(10), Some(at(10)));
     assert_eq!(found(9), None);
+}
+
+#[test]
+fn a_state_holds_since_it_was_first_recorded_however_often_the_record_moves_on_with_it() {
+    let first = record(labels(&[("a", "1")]), 10);
+    let moved = |before: &Record, kept: Kept, minutes| *next(Some(before), record(kept, minutes)).record;
+    let returned = moved(&moved(&first, labels(&[("a", "1")]), 20), labels(&[("a", "1")]), 30);
+    assert_eq!((returned.captured_at, returned.held_since()), (at(30), at(10)));
+    assert_eq!(in_force(&returned, at(15)).map(|past| past.captured_at), Some(at(10)));
+
+    let changed = moved(&returned, labels(&[]), 40);
+    assert_eq!((changed.held_since(), changed.previous[0].captured_at), (at(40), at(10)));
+    assert_eq!(in_force(&changed, at(15)).map(|past| past.kept), Some(&labels(&[("a", "1")])));
 }
 
 #[test]

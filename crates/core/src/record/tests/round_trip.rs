@@ -46,7 +46,7 @@ prop_compose! {
         (node, state, incarnation, version) in (".{1,8}", state(), incarnation(), any::<u64>()),
         (kept, waiting) in (kept(), btree_map(".{0,4}", (".{0,4}", option::of(".{0,4}")), 0..3)),
         previous in vec((incarnation(), kept(), time()), 0..3),
-        (captured_at, deleted_at, sequence) in (time(), option::of(time()), any::<u64>()),
+        (captured_at, kept_since, deleted_at, sequence) in (time(), option::of(time()), option::of(time()), any::<u64>()),
         (policy, unproved) in (any::<u128>(), option::of((any::<u128>(), self::state()))),
         (given, paused) in (any::<bool>(), any::<bool>()),
     ) -> Record {
@@ -57,7 +57,7 @@ prop_compose! {
             .map(|(incarnation, kept, captured_at)| Previous { incarnation, kept, captured_at })
             .collect();
         Record {
-            schema: SCHEMA, node, state, incarnation, version, kept, waiting, previous, captured_at, deleted_at,
+            schema: SCHEMA, node, state, incarnation, version, kept, waiting, previous, captured_at, kept_since, deleted_at,
             sequence, policy: Digest::of(&policy.to_be_bytes()),
             unproved: unproved.map(|(uid, from)| Unproved { uid: Uuid::from_u128(uid), from }),
             given, paused,

@@ -234,6 +234,7 @@ fn older(
         waiting: WaitingKeys::new(),
         previous: Vec::new(),
         captured_at: at.unwrap_or_else(Timestamp::now),
+        kept_since: None,
         deleted_at: None,
         sequence: 1,
         policy: policy.digest(),

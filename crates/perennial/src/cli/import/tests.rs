@@ -23,6 +23,7 @@ fn record(node: &str, labels: &[(&str, &str)]) -> Record {
         waiting: WaitingKeys::new(),
         previous: vec![Previous { incarnation, kept, captured_at: NOW }],
         captured_at: NOW,
+        kept_since: None,
         deleted_at: None,
         sequence: 12,
         policy: Digest::of(b"policy"),

@@ -163,6 +163,7 @@ impl Script {
             waiting: std::collections::BTreeMap::new(),
             previous: Vec::new(),
             captured_at: Timestamp::UNIX_EPOCH,
+            kept_since: None,
             deleted_at: None,
             sequence: self.record.as_ref().map_or(1, |before| before.sequence + 1),
             policy: Digest::of(b""),
