@@ -13,6 +13,7 @@ use perennial_core::policy::Policy;
 use serde::de::DeserializeOwned;
 
 use super::error::Error;
+use super::screen::Screen;
 use crate::client;
 use crate::cluster::{self, ApiError, Chosen, Cluster, List, Target};
 use crate::config::DeskConfig;
@@ -101,12 +102,29 @@ impl Desk {
 
     /// What to say where this desk goes by another policy than the replicas.
     pub(crate) fn doubt(&self) -> Option<String> {
+        self.other_policy().map(|other| format!("Warning: {other}: give it with --policy"))
+    }
+
+    /// For those that write: what is kept is not a guess. A policy that somebody named is his own word.
+    pub(crate) fn certain(
+        &self,
+        config: &DeskConfig,
+        dry_run: bool,
+        screen: &mut Screen,
+    ) -> Result<(), Error> {
+        match self.other_policy() {
+            Some(other) if config.policy.is_none() && !dry_run => Err(Error::Said(format!(
+                "{other}: give it with --policy; while replicas are rolled out, wait until they agree"
+            ))),
+            _ => self.doubt().map_or(Ok(()), |doubt| screen.note(doubt)),
+        }
+    }
+
+    fn other_policy(&self) -> Option<String> {
         let own = self.policy.digest();
         let other = self.digests().into_iter().find(|digest| *digest != own)?;
         let from = &self.policy_from;
-        Some(format!(
-            "Warning: replicas run under another policy ({other}) than the one used here ({own}, {from}): give it with --policy"
-        ))
+        Some(format!("replicas run under another policy ({other}) than the one used here ({own}, {from})"))
     }
 
     /// The policies that live replicas run under.

@@ -60,6 +60,7 @@ impl Step {
 
 pub(crate) async fn run(args: &ImportArgs, config: &DeskConfig, screen: &mut Screen) -> Result<u8, Error> {
     let desk = Desk::open(config).await?;
+    desk.certain(config, args.dry_run, screen)?;
     let read = match (&args.from_namespace, &args.file) {
         (Some(namespace), _) => {
             read::config_maps(config_maps(&desk, namespace).await?, &desk.policy, args.skip_unknown)

@@ -26,9 +26,7 @@ const STEPS: u32 = 32;
 
 pub(crate) async fn run(args: &RestoreArgs, config: &DeskConfig, screen: &mut Screen) -> Result<u8, Error> {
     let desk = Desk::open(config).await?;
-    if let Some(doubt) = desk.doubt() {
-        screen.note(doubt)?;
-    }
+    desk.certain(config, args.dry_run, screen)?;
     let mut failed = false;
     for name in &args.names {
         if let Err(error) = settle(async || restore(&desk, name, args, screen).await).await {

@@ -46,9 +46,7 @@ pub(crate) async fn run(args: &RollbackArgs, config: &DeskConfig, screen: &mut S
     let at = times::read(&args.to, Timestamp::now()).map_err(|why| Error::Said(format!("--to: {why}")))?;
     let goal = Goal { at, scope: if args.exact { Scope::Exact } else { Scope::Reset } };
     let desk = Desk::open(config).await?;
-    if let Some(doubt) = desk.doubt() {
-        screen.note(doubt)?;
-    }
+    desk.certain(config, args.dry_run, screen)?;
     let entries = if args.all {
         desk.whole_fleet().await?.into_iter().filter(|entry| entry.seen().is_some()).collect()
     } else {

@@ -261,10 +261,11 @@ impl Ledger {
         }
     }
 
-    /// The brake keeps a line from being erased or shrunk.
-    pub(crate) fn braked(&mut self, name: &Name) {
+    /// The brake keeps a line from being erased or shrunk until then. That is no failure.
+    pub(crate) fn braked(&mut self, name: &Name, until: Instant) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.braked = true;
+            entry.not_before = Some(PutOff { until, at_most: Urgency::Later });
         }
     }
 

@@ -73,10 +73,7 @@ impl Keeper {
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt),
             // Whatever is more urgent than collection does not wait for a person.
-            Outcome::Braked => {
-                self.ledger.braked(name);
-                self.ledger.put_off(name, Instant::now() + self.config.retry_slowly, Urgency::Later);
-            }
+            Outcome::Braked => self.ledger.braked(name, Instant::now() + self.config.retry_slowly),
             // What is read again after a failure is no progress yet: whoever fails at every other step has to slow down.
             outcome @ (Outcome::Node(_) | Outcome::Record(_)) => self.take(name, outcome, now),
             outcome => {

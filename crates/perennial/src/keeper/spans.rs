@@ -113,7 +113,8 @@ impl Applying {
         self.0.set_attribute(KeyValue::new("perennial.outcome", outcome.as_str()));
         if let Outcome::Failed(error, _) = outcome {
             self.0.set_attribute(KeyValue::new("error.type", error.kind()));
-            self.0.set_status(Status::error(error.to_string()));
+            // Not in the API server's words, which may quote a label's value.
+            self.0.set_status(Status::error(error.kind()));
         }
         self.0.end();
     }

@@ -84,6 +84,10 @@ async fn the_policy_is_that_of_the_chart_and_another_one_is_warned_of() {
     let doubted = person.says("nodes --no-headers").await;
     assert!(doubted.err.starts_with("Warning: replicas run under another policy"), "{doubted:?}");
     assert!(doubted.out.starts_with("worker-1   pending"), "{doubted:?}");
+    for line in ["restore worker-1", "rollback --all --to 1m --yes", "import --from-namespace default"] {
+        let refused = person.says(line).await.bad();
+        assert!(refused.contains("replicas run under another policy"), "{line}: {refused}");
+    }
     for (name, policy) in [("other-policy", "{}"), ("my-policy", "rules: [{ labels: { include: [team] } }]")]
     {
         let map = json!({

@@ -91,8 +91,7 @@ fn what_waits_behind_the_brake_is_counted_until_it_is_something_else() {
     fleet.look(&name);
     assert_eq!(fleet.next().unwrap().1.as_str(), "erase");
     fleet.ledger.done(&name);
-    fleet.ledger.braked(&name);
-    fleet.ledger.put_off(&name, fleet.at + TAKEOVER, Urgency::Later);
+    fleet.ledger.braked(&name, fleet.at + TAKEOVER);
     fleet.look(&name);
     assert_eq!(fleet.ledger.counts().braked, 1);
     fleet.apply("a", 2, 50, None);
