@@ -2,6 +2,10 @@
 
 use std::time::Instant;
 
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::ListParams};
+
 use crate::stage::{NAMESPACE, PATIENCE, Stage, step};
 
 const ROUNDS: usize = 3;
@@ -24,7 +28,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
             stage.label(node, &label).await?;
             given.push(stage.given(node).await?);
         }
-        tokio::try_join!(stage.delete_and_return(&nodes), kill_a_keeper(stage), roll(stage))?;
+        tokio::try_join!(stage.delete_and_return(&nodes), kill_one_and_roll_the_others(stage))?;
         let began = Instant::now();
         for (node, given) in nodes.iter().zip(&given) {
             stage.has(node, given).await?;
@@ -41,16 +45,15 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn kill_a_keeper(stage: &Stage) -> anyhow::Result<()> {
-    let pods = stage.kubectl(&format!("get pods --namespace {NAMESPACE} --output name")).await?;
-    if let Some(pod) = pods.lines().next() {
-        stage
-            .kubectl(&format!("delete {pod} --namespace {NAMESPACE} --grace-period=0 --force --wait=false"))
-            .await?;
-    }
-    Ok(())
-}
-
-async fn roll(stage: &Stage) -> anyhow::Result<()> {
+/// One after the other: a roll that ran beside the kill could end the very pod that was picked for it.
+async fn kill_one_and_roll_the_others(stage: &Stage) -> anyhow::Result<()> {
+    // The pods of the roll before this one may still be on their way out: they are nobody's to kill.
+    let pods: Api<Pod> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let pods = pods.list(&ListParams::default()).await?;
+    let living = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
+    let pod = living.context("no keeper is running that could be killed")?.name_any();
+    stage
+        .kubectl(&format!("delete pod {pod} --namespace {NAMESPACE} --grace-period=0 --force --wait=false"))
+        .await?;
     stage.kubectl(&format!("rollout restart deployment/perennial --namespace {NAMESPACE}")).await.map(drop)
 }
