@@ -10,8 +10,9 @@ export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((
 export K8S ?= 1.36
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
-# Arguments of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"
-BENCH_ARGS ?=
+# What of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"; everyone side by side by default
+BENCH_ARGS ?= compare --nodes $(NODES) --rounds $(ROUNDS)
+ROUNDS ?= 3
 # Arguments of e2e, e.g. make e2e E2E_ARGS="--only returns,storm --keep"
 E2E_ARGS ?=
 # With KUBECONFIG=…: how the kubelet of a node is restarted, {} being its name
@@ -24,7 +25,8 @@ WORKER ?=
 SEED ?= 1
 MINUTES ?= 5
 REPLICAS ?= 3
-NODES ?= 30
+chaos: NODES ?= 30
+bench: NODES ?= 5000
 
 # One that is named on the command line alone: what the environment names may be a cluster that people depend on.
 ifeq ($(origin KUBECONFIG),command line)
@@ -40,8 +42,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: prerequisites controlplane s3 ## Watch the keeper at work on a real API server (DEMO_ARGS="--nodes 100 --for 20s")
-	cargo build --locked --bins
-	@cargo run --locked --quiet --bin demo -- $(DEMO_ARGS)
+	cargo build --locked --bins -p perennial -p perennial-testkit
+	@cargo run --locked --quiet -p perennial-testkit --bin demo -- $(DEMO_ARGS)
 
 up: prerequisites ## Bring up a real cluster and leave it running: by kind, or without Docker from Go modules (CLUSTER=kind|modules)
 	@dev/local up
@@ -56,11 +58,13 @@ down: ## Take that cluster down, with all that it left
 	@dev/local down
 
 chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30)
-	cargo build --locked --bins
-	@cargo run --locked --quiet --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES)
+	cargo build --locked --bins -p perennial -p perennial-testkit
+	@cargo run --locked --quiet -p perennial-testkit --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES)
 
-bench: prerequisites controlplane s3 ## Measure it under load, beside the API server alone (BENCH_ARGS="storm --nodes 1000")
-	cargo build --locked --release --bins
+# One by one: together they would be built with what any of them needs, and Perennial not as it is shipped.
+bench: prerequisites controlplane s3 peers ## Measure it beside its peers and the API server's limit (NODES=5000 ROUNDS=3, BENCH_ARGS="storm --nodes 1000")
+	cargo build --locked --release -p perennial
+	cargo build --locked --release -p perennial-bench
 	@target/release/bench $(BENCH_ARGS)
 
 test: lint controlplane s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)

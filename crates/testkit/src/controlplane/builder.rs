@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Mutex, time::Duration};
 
 use anyhow::Context;
 
-use super::{ControlPlane, apiserver::ApiServer, etcd::Etcd};
+use super::{ControlPlane, apiserver::ApiServer, etcd::Etcd, history::copy_folder};
 use crate::{
     assets::Assets,
     endpoint::{Endpoint, certified},
@@ -28,6 +28,7 @@ pub struct ControlPlaneBuilder {
     etcd_flags: Vec<String>,
     watch_cache: bool,
     audit: bool,
+    data: Option<PathBuf>,
 }
 
 impl Default for ControlPlaneBuilder {
@@ -38,6 +39,7 @@ impl Default for ControlPlaneBuilder {
             etcd_flags: Vec::new(),
             watch_cache: true,
             audit: true,
+            data: None,
         }
     }
 }
@@ -78,6 +80,13 @@ impl ControlPlaneBuilder {
         self
     }
 
+    /// Starts from a copy of what [`ControlPlane::save`] saved in this folder.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data = Some(folder.into());
+        self
+    }
+
     /// Starts it, and returns when it is ready.
     pub async fn start(self) -> anyhow::Result<ControlPlane> {
         let assets = match &self.assets {
@@ -110,10 +119,14 @@ impl ControlPlaneBuilder {
         let admin = certified(&authority.client("admin", Some("system:masters"))?);
         let (etcd_port, port) = (Port::claim()?, Port::claim()?);
 
+        let data = workdir.path().join("etcd");
+        if let Some(saved) = &self.data {
+            copy_folder(saved, &data).with_context(|| format!("copying {}", saved.display()))?;
+        }
         let etcd = Etcd {
             program: &assets.etcd(),
             log: &workdir.logs().join("etcd.log"),
-            data: &workdir.path().join("etcd"),
+            data: &data,
             port: &etcd_port,
             authority: &authority.certificate(),
             server: &authority.server("etcd")?,

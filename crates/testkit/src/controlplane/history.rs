@@ -1,12 +1,19 @@
 //! etcd's history: where it stands, how to cut it off, how to turn it back.
 
-use std::{fs, path::Path, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use http::Request;
 use serde_json::{Value, json};
 
 use super::ControlPlane;
+
+/// A member with a large fleet takes its time to write all it has.
+const SAVED: Duration = Duration::from_mins(1);
 
 /// A copy of etcd's data, for as long as the control plane lives.
 #[derive(Clone, Debug)]
@@ -57,6 +64,14 @@ impl ControlPlane {
         self.start_both().await
     }
 
+    /// Ends it, and leaves what it knew in this new folder, for [`super::ControlPlaneBuilder::data`].
+    pub async fn save(self, folder: &Path) -> anyhow::Result<()> {
+        // The API server first: what it has under way shall be in it.
+        self.stop_apiserver().await?;
+        self.etcd.stop(SAVED).await?;
+        copy_folder(&self.data(), folder).with_context(|| format!("saving to {}", folder.display()))
+    }
+
     /// A client of etcd's gateway.
     pub(crate) fn etcd_client(&self) -> anyhow::Result<kube::Client> {
         self.etcd.endpoint().client(&self.etcd_identity)
@@ -72,7 +87,7 @@ impl ControlPlane {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(super) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

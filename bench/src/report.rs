@@ -33,3 +33,20 @@ impl std::fmt::Display for Times {
 pub(crate) fn ratio(time: Duration, beside: Duration) -> f64 {
     time.as_secs_f64() / beside.as_secs_f64().max(f64::EPSILON)
 }
+
+/// In milliseconds.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// In mebibytes.
+#[expect(clippy::cast_precision_loss, reason = "nobody reads the last digits")]
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// In megabytes.
+#[expect(clippy::cast_precision_loss, reason = "nobody reads the last digits")]
+pub(crate) fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

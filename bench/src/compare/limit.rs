@@ -1,0 +1,125 @@
+//! The same writes, by somebody who needs to know nothing.
+
+use std::time::{Duration, Instant};
+
+use perennial_testkit::{company_labels, node_name, registration};
+use serde_json::{Value, json};
+
+use super::{MANY, Plan, SINGLES};
+use crate::contender::NAMESPACE;
+use crate::prepared;
+use crate::raw::{Call, MANNERS, Manner, Raw};
+use crate::report::{Times, milliseconds};
+use crate::results::{Case, Results, Who};
+use crate::sight::Sight;
+
+/// So many records are written to find out what suits the API server best.
+const PROBE: usize = 1500;
+/// More than these tell nothing more about a rate.
+const MOST: usize = 20_000;
+
+/// The way to write that is fastest here.
+pub(super) async fn best_manner(nodes: usize) -> anyhow::Result<Manner> {
+    let plane = prepared::start(nodes).await?;
+    plane.service_account(NAMESPACE, "limit").await?;
+    let mut best = (Duration::MAX, MANNERS[0]);
+    // The first one pays for what the server does once; it is asked again at the end.
+    for (number, manner) in MANNERS.into_iter().chain([MANNERS[0]]).enumerate() {
+        let raw = Raw::new(&plane, manner).await?;
+        let took = raw.each(0..PROBE, |index| raw.send(record(index, &format!("probe-{number}")))).await?;
+        println!("bench:   {PROBE} records by {manner}: {:.0}/s", rate(PROBE, took)?);
+        if number > 0 && took < best.0 {
+            best = (took, manner);
+        }
+    }
+    Ok(best.1)
+}
+
+pub(super) async fn measure(plan: &Plan, manner: Manner, results: &mut Results) -> anyhow::Result<()> {
+    let plane = prepared::start(plan.nodes).await?;
+    plane.service_account(NAMESPACE, "limit").await?;
+    let raw = Raw::new(&plane, manner).await?;
+    let mut add = |case, figure| results.add(case, Who::Limit, figure);
+
+    // Whoever is measured is observed, and that costs the API server something, too.
+    let (mut seen_records, mut seen_nodes) =
+        (Sight::of_records(&plane, NAMESPACE).await?, Sight::of_nodes(&plane).await?);
+    let records = plan.nodes.min(MOST);
+    let took = raw.each(0..records, |index| raw.send(record(index, "node"))).await?;
+    add(Case::Capture, rate(records, took)?);
+
+    let (mut writes, mut patches) = (Vec::new(), Vec::new());
+    for number in 0..SINGLES {
+        let (index, value) = (number * records / SINGLES, format!("limit-{number}-x"));
+        let began = Instant::now();
+        let patch = json!({ "data": { "labels": value } });
+        raw.send(Call::merge(record_path("node", index), &patch)).await?;
+        writes.push(seen_records.until(|line| line.contains(&value)).await? - began);
+        let began = Instant::now();
+        raw.send(Call::merge(node_path(index), &json!({ "metadata": { "labels": { "limit": value } } })))
+            .await?;
+        patches.push(seen_nodes.until(|line| line.contains(&value)).await? - began);
+    }
+    let (writes, patches) = (Times::new(writes), Times::new(patches));
+    add(Case::ChangeP50, milliseconds(writes.percentile(50)));
+    add(Case::ChangeP99, milliseconds(writes.percentile(99)));
+    add(Case::ReturnP50, milliseconds(patches.percentile(50)));
+    add(Case::ReturnP99, milliseconds(patches.percentile(99)));
+
+    let many = MANY.min(plan.nodes).min(records);
+    raw.each(0..many, |index| raw.send(Call::delete(node_path(index)))).await?;
+    let took = raw.each(0..many, |index| comes_back(&raw, index)).await?;
+    add(Case::Mass, rate(many, took)?);
+    shown(results);
+    Ok(())
+}
+
+/// A node registers, is given its labels, and that is recorded.
+async fn comes_back(raw: &Raw, index: usize) -> anyhow::Result<()> {
+    raw.send(Call::create("/api/v1/nodes", &registration(index))?).await?;
+    let labels = json!({ "metadata": { "labels": company_labels(index) } });
+    raw.send(Call::merge(node_path(index), &labels)).await?;
+    let record = json!({ "data": { "uid": format!("again-{index}") } });
+    raw.send(Call::merge(record_path("node", index), &record)).await
+}
+
+fn shown(results: &Results) {
+    for (case, all) in &results.samples {
+        if let Some(crate::results::Sample::Figure(figure)) = all.get(&Who::Limit).and_then(|all| all.last())
+        {
+            println!("bench:   {:<38} {figure:>10.2} {}", case.title(), case.unit());
+        }
+    }
+}
+
+fn rate(many: usize, took: Duration) -> anyhow::Result<f64> {
+    Ok(f64::from(u32::try_from(many)?) / took.as_secs_f64())
+}
+
+fn node_path(index: usize) -> String {
+    format!("/api/v1/nodes/{}", node_name(index))
+}
+
+fn record_path(prefix: &str, index: usize) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{prefix}-{}", node_name(index))
+}
+
+/// A record such as the peers write it.
+fn record(index: usize, prefix: &str) -> Call {
+    let labels = Value::from_iter(company_labels(index)).to_string();
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{prefix}-{}", node_name(index)),
+            "labels": { "app.kubernetes.io/managed-by": "limit" },
+        },
+        "data": { "uid": format!("00000000-0000-4000-8000-{index:012}"), "labels": labels },
+    });
+    Call {
+        method: http::Method::POST,
+        path: format!("/api/v1/namespaces/{NAMESPACE}/configmaps"),
+        content: "application/json",
+        body: body.to_string().into_bytes(),
+    }
+}

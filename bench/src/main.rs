@@ -1,0 +1,137 @@
+//! `make bench`: what keeper and lister take, beside their peers, and beside what the servers take for the same alone.
+//!
+//! Machines are shared and noisy: every number stands beside one that was measured in the same run.
+
+mod cluster;
+mod compare;
+mod contender;
+mod listing;
+mod page;
+mod prepared;
+mod proofs;
+mod raw;
+mod report;
+mod results;
+mod sight;
+mod storm;
+mod usage;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use std::{fs, thread};
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+use perennial_testkit::interrupted;
+
+use contender::Contender;
+use results::Results;
+
+/// Measures keeper and lister against a real etcd, kube-apiserver and S3 server
+#[derive(Debug, Parser)]
+#[command(name = "bench")]
+struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Perennial, its peers and the API server's limit, all cases side by side
+    Compare(Compare),
+    /// Single restores while all nodes are deleted and return at once
+    Storm(Size),
+    /// Ends proved from history after all replicas were away
+    Proofs(Size),
+    /// From a change of endpoints to the page in a bucket
+    Listing(Size),
+}
+
+#[derive(Debug, Args)]
+struct Compare {
+    /// How many nodes there are
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    nodes: u32,
+    /// How often everything is done
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    rounds: u32,
+    /// Who takes part; everyone by default
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Contender>,
+    /// Seconds that one case may take; enough for a rate of 50 nodes a second by default
+    #[arg(long)]
+    patience: Option<u32>,
+    /// Where the figures go
+    #[arg(long, default_value = "target/bench/compare.json")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Size {
+    /// How many nodes there are
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    nodes: u32,
+    /// How many replicas share the work
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    replicas: u32,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let measured = async {
+        match Bench::parse().what {
+            What::Compare(compare) => side_by_side(compare).await,
+            What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
+            What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
+            What::Listing(Size { replicas, .. }) => listing::run(replicas as usize).await,
+        }
+    };
+    tokio::select! {
+        measured = measured => match measured {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("bench: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+        // What runs is dropped with the future, and ends.
+        interrupt = interrupted() => interrupt.into(),
+    }
+}
+
+async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
+    let Compare { nodes, rounds, only, patience, out } = compare;
+    let everyone = <Contender as clap::ValueEnum>::value_variants().to_vec();
+    let plan = compare::Plan {
+        nodes: nodes as usize,
+        rounds: rounds as usize,
+        contenders: if only.is_empty() { everyone } else { only },
+        patience: Duration::from_secs(patience.unwrap_or(60 + nodes / 50).into()),
+    };
+    let mut results = Results {
+        began: Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        commit: commit(),
+        machine: format!("{} cores", thread::available_parallelism()?),
+        nodes: plan.nodes,
+        rounds: plan.rounds,
+        manner: String::new(),
+        samples: std::collections::BTreeMap::new(),
+    };
+    let compared = compare::run(&plan, &mut results).await;
+    // What was measured before something went wrong is not lost.
+    fs::create_dir_all(out.parent().context("no folder to write to")?)?;
+    fs::write(&out, serde_json::to_vec_pretty(&results)?)
+        .with_context(|| format!("writing {}", out.display()))?;
+    print!("{}", page::plain(&results));
+    println!("bench: figures in {}", out.display());
+    compared
+}
+
+/// What is measured, if git knows.
+fn commit() -> String {
+    let described = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    described
+        .map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,134 @@
+//! The limit: bare requests to the API server, as many and as fast as it takes them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use kube::client::ConfigExt as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use perennial_testkit::ControlPlane;
+
+/// Only the metadata come back: nobody reads the rest.
+pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// How requests are carried, and how many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// So many connections of HTTP/2; none: HTTP/1.1, a connection for each request under way.
+    pub(crate) connections: usize,
+    pub(crate) at_once: usize,
+}
+
+/// Those that are tried to find the best.
+pub(crate) const MANNERS: [Manner; 5] = [
+    Manner { connections: 0, at_once: 32 },
+    Manner { connections: 0, at_once: 64 },
+    Manner { connections: 4, at_once: 32 },
+    Manner { connections: 4, at_once: 64 },
+    Manner { connections: 4, at_once: 128 },
+];
+
+impl std::fmt::Display for Manner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.connections {
+            0 => write!(f, "HTTP/1.1, {} at once", self.at_once),
+            many => write!(f, "HTTP/2 over {many} connections, {} at once", self.at_once),
+        }
+    }
+}
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) content: &'static str,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Call {
+    pub(crate) fn create(path: impl Into<String>, body: &impl serde::Serialize) -> anyhow::Result<Self> {
+        let body = serde_json::to_vec(body)?;
+        Ok(Self { method: Method::POST, path: path.into(), content: "application/json", body })
+    }
+
+    pub(crate) fn merge(path: impl Into<String>, body: &serde_json::Value) -> Self {
+        let content = "application/merge-patch+json";
+        Self { method: Method::PATCH, path: path.into(), content, body: body.to_string().into_bytes() }
+    }
+
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, path: path.into(), content: "application/json", body: Vec::new() }
+    }
+}
+
+/// An administrator who asks for nothing but speed.
+#[derive(Clone)]
+pub(crate) struct Raw {
+    clients: Vec<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
+    next: Arc<AtomicUsize>,
+    url: String,
+    at_once: usize,
+}
+
+impl Raw {
+    pub(crate) async fn new(plane: &ControlPlane, manner: Manner) -> anyhow::Result<Self> {
+        let file = Kubeconfig::read_from(plane.kubeconfig_for_admin()?)?;
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        let tls = config.rustls_client_config()?;
+        let clients = (0..manner.connections.max(1)).map(|_| {
+            let mut tcp = HttpConnector::new();
+            tcp.enforce_http(false);
+            // A request goes out in two pieces, and the second shall not wait until the first one is confirmed.
+            tcp.set_nodelay(true);
+            let connector = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_only();
+            let connector = match manner.connections {
+                0 => connector.enable_http1().wrap_connector(tcp),
+                _ => connector.enable_http2().wrap_connector(tcp),
+            };
+            Client::builder(TokioExecutor::new()).http2_only(manner.connections > 0).build(connector)
+        });
+        let (clients, url) = (clients.collect(), plane.url().to_owned());
+        Ok(Self { clients, next: Arc::default(), url, at_once: manner.at_once })
+    }
+
+    /// Sends one, and returns when the whole answer is there. Any but a good one is an error.
+    pub(crate) async fn send(&self, call: Call) -> anyhow::Result<()> {
+        let Call { method, path, content, body } = call;
+        let what = format!("{method} {path}");
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header(CONTENT_TYPE, content)
+            .header(ACCEPT, METADATA)
+            .body(Full::from(body))?;
+        let client = &self.clients[self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len()];
+        let answer = client.request(request).await.with_context(|| what.clone())?;
+        let status = answer.status();
+        let text = answer.into_body().collect().await?.to_bytes();
+        ensure!(status.is_success(), "{what}: {status}: {}", String::from_utf8_lossy(&text));
+        Ok(())
+    }
+
+    /// Does something for each of many, so many at once as is best, and says how long it took.
+    pub(crate) async fn each<T, F>(
+        &self,
+        many: impl IntoIterator<Item = T>,
+        act: impl Fn(T) -> F,
+    ) -> anyhow::Result<Duration>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let began = Instant::now();
+        stream::iter(many).map(act).buffer_unordered(self.at_once).try_collect::<()>().await?;
+        Ok(began.elapsed())
+    }
+}

@@ -1,0 +1,171 @@
+//! What was measured, as it is kept: every sample of every round, and what each of them is.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contender::Contender;
+
+/// One thing that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Case {
+    /// Records a second while a whole fleet is recorded for the first time, counted from the start of the process.
+    Capture,
+    /// From the answer to a label's change until an observer sees the record, one at a time.
+    ChangeP50,
+    /// The same, at its slowest hundredth.
+    ChangeP99,
+    /// The same while 333 nodes a second beat.
+    BusyChangeP50,
+    /// The same, at its slowest hundredth.
+    BusyChangeP99,
+    /// From the answer to a node's registration until an observer sees its labels, one at a time.
+    ReturnP50,
+    /// The same, at its slowest hundredth.
+    ReturnP99,
+    /// Nodes a second while many return at once, from the first registration to the last label.
+    Mass,
+    /// From the start of the process, with all records there, until it has recorded what changed while it was away.
+    Start,
+    /// Computing for one heartbeat that changes nothing kept.
+    Heartbeat,
+    /// Memory at rest, all nodes there.
+    MemorySteady,
+    /// Memory at most.
+    MemoryPeak,
+    /// Memory at rest, all nodes gone.
+    MemoryAbsent,
+    /// What the API server sends for a start.
+    Bytes,
+}
+
+impl Case {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Capture,
+        Self::ChangeP50,
+        Self::ChangeP99,
+        Self::BusyChangeP50,
+        Self::BusyChangeP99,
+        Self::ReturnP50,
+        Self::ReturnP99,
+        Self::Mass,
+        Self::Start,
+        Self::Heartbeat,
+        Self::MemorySteady,
+        Self::MemoryPeak,
+        Self::MemoryAbsent,
+        Self::Bytes,
+    ];
+
+    /// For a table.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Capture => "whole fleet recorded",
+            Self::ChangeP50 => "change to durable record, p50",
+            Self::ChangeP99 => "change to durable record, p99",
+            Self::BusyChangeP50 => "the same under heartbeats, p50",
+            Self::BusyChangeP99 => "the same under heartbeats, p99",
+            Self::ReturnP50 => "re-created node to labels back, p50",
+            Self::ReturnP99 => "re-created node to labels back, p99",
+            Self::Mass => "mass return",
+            Self::Start => "start to caught up",
+            Self::Heartbeat => "CPU for a heartbeat",
+            Self::MemorySteady => "memory, steady",
+            Self::MemoryPeak => "memory, peak",
+            Self::MemoryAbsent => "memory, all nodes gone",
+            Self::Bytes => "sent by the API server for a start",
+        }
+    }
+
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Capture => "records/s",
+            Self::Mass => "nodes/s",
+            Self::ChangeP50
+            | Self::ChangeP99
+            | Self::BusyChangeP50
+            | Self::BusyChangeP99
+            | Self::ReturnP50
+            | Self::ReturnP99 => "ms",
+            Self::Start => "s",
+            Self::Heartbeat => "µs",
+            Self::MemorySteady | Self::MemoryPeak | Self::MemoryAbsent => "MiB",
+            Self::Bytes => "MB",
+        }
+    }
+
+    /// Whether more is better.
+    pub(crate) fn more_is_better(self) -> bool {
+        matches!(self, Self::Capture | Self::Mass)
+    }
+}
+
+/// Whose figure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Who {
+    /// The API server's own limit, by bare requests.
+    Limit,
+    /// Somebody who keeps labels.
+    #[serde(untagged)]
+    Contender(Contender),
+}
+
+impl Who {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "the limit",
+            Self::Contender(contender) => contender.name(),
+        }
+    }
+}
+
+/// A figure, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Sample {
+    Figure(f64),
+    DidNotFinish { did_not_finish: String },
+}
+
+/// Everything of one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) began: String,
+    pub(crate) commit: String,
+    pub(crate) machine: String,
+    pub(crate) nodes: usize,
+    pub(crate) rounds: usize,
+    /// How the limit was reached.
+    pub(crate) manner: String,
+    pub(crate) samples: BTreeMap<Case, BTreeMap<Who, Vec<Sample>>>,
+}
+
+impl Results {
+    pub(crate) fn add(&mut self, case: Case, who: Who, figure: f64) {
+        self.push(case, who, Sample::Figure(figure));
+    }
+
+    pub(crate) fn push(&mut self, case: Case, who: Who, sample: Sample) {
+        self.samples.entry(case).or_default().entry(who).or_default().push(sample);
+    }
+
+    /// The figures in order; none if any round did not finish.
+    pub(crate) fn figures(&self, case: Case, who: Who) -> Option<Vec<f64>> {
+        let samples = self.samples.get(&case)?.get(&who)?;
+        let figures = samples.iter().map(|sample| match sample {
+            Sample::Figure(figure) => Some(*figure),
+            Sample::DidNotFinish { .. } => None,
+        });
+        let mut figures = figures.collect::<Option<Vec<_>>>()?;
+        figures.sort_by(f64::total_cmp);
+        Some(figures)
+    }
+
+    pub(crate) fn median(&self, case: Case, who: Who) -> Option<f64> {
+        let figures = self.figures(case, who)?;
+        let (low, high) = (figures.get((figures.len().max(1) - 1) / 2)?, figures.get(figures.len() / 2)?);
+        Some(f64::midpoint(*low, *high))
+    }
+}

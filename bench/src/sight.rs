@@ -1,0 +1,79 @@
+//! What an observer sees: every line of a watch, and when it came.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use futures::{AsyncBufReadExt as _, TryStreamExt as _};
+use http::Request;
+use http::header::ACCEPT;
+use perennial_testkit::ControlPlane;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::raw::METADATA;
+
+/// A line of a watch, as it came.
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) line: String,
+}
+
+/// A watch that goes on until it is dropped.
+pub(crate) struct Sight {
+    lines: mpsc::UnboundedReceiver<Seen>,
+    _reads: AbortOnDropHandle<()>,
+}
+
+impl Sight {
+    /// Sees ConfigMaps of this namespace change from now on, with what is in them.
+    pub(crate) async fn of_records(plane: &ControlPlane, namespace: &str) -> anyhow::Result<Self> {
+        Self::begin(plane, &format!("/api/v1/namespaces/{namespace}/configmaps"), "application/json").await
+    }
+
+    /// Sees the metadata of Nodes change from now on.
+    pub(crate) async fn of_nodes(plane: &ControlPlane) -> anyhow::Result<Self> {
+        Self::begin(plane, "/api/v1/nodes", METADATA).await
+    }
+
+    async fn begin(plane: &ControlPlane, path: &str, accept: &str) -> anyhow::Result<Self> {
+        let client = plane.admin();
+        let version = plane.revision().await?;
+        let path = format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400");
+        let request = Request::get(&path).header(ACCEPT, accept).body(Vec::new())?;
+        let stream = client.request_stream(request).await.with_context(|| format!("watching {path}"))?;
+        let (sender, lines) = mpsc::unbounded_channel();
+        let reads = async move {
+            let mut stream = std::pin::pin!(stream.lines());
+            while let Ok(Some(line)) = stream.try_next().await {
+                if sender.send(Seen { at: Instant::now(), line }).is_err() {
+                    return;
+                }
+            }
+        };
+        Ok(Self { lines, _reads: AbortOnDropHandle::new(tokio::spawn(reads)) })
+    }
+
+    /// The next line.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Seen> {
+        self.lines.recv().await.ok_or_else(|| anyhow!("the watch ended"))
+    }
+
+    /// When the first line came that is so.
+    pub(crate) async fn until(&mut self, mut so: impl FnMut(&str) -> bool) -> anyhow::Result<Instant> {
+        loop {
+            let Seen { at, line } = self.next().await?;
+            if so(&line) {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// Waits until nothing has come for so long.
+    pub(crate) async fn quiet(&mut self, lasting: Duration) -> anyhow::Result<()> {
+        while let Ok(seen) = timeout(lasting, self.next()).await {
+            seen?;
+        }
+        Ok(())
+    }
+}
