@@ -127,7 +127,10 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- end -}}
 {{- end }}
 
-{{/* One alert of files/alerts.yaml as the values tune it; nothing, where it is switched off. Every expression ends in its threshold. */}}
+{{/*
+One alert of files/alerts.yaml as the values tune it; nothing, where it is switched off. Every expression ends in its threshold.
+Where nothing is ever given back, nodes that return are never restored nor followed, and that is no news to anybody.
+*/}}
 {{- define "perennial.alert" -}}
 {{- $rule := .rule -}}
 {{- $values := .root.Values.prometheusRule -}}
@@ -139,7 +142,11 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- $tuned = merge (dict "threshold" $replicas) $tuned -}}
 {{- end -}}
 {{- end -}}
-{{- if dig "enabled" true $tuned -}}
+{{- $wanted := true -}}
+{{- if has "--no-restore" .root.Values.extraArgs -}}
+{{- $wanted = not (has $rule.alert (list "PerennialNodesUnrestored" "PerennialNotCurrent")) -}}
+{{- end -}}
+{{- if dig "enabled" $wanted $tuned -}}
 {{- if hasKey $tuned "threshold" -}}
 {{- $_ := set $rule "expr" (regexReplaceAll "[^ ]+$" $rule.expr (toString $tuned.threshold)) -}}
 {{- end -}}

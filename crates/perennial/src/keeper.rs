@@ -45,7 +45,8 @@ use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
 use crate::config::KeeperConfig;
 use crate::members::{Membership, Roster};
 use check::Checked;
-use ledger::{Ledger, Looked, Name, View, role};
+use fleet::{count, ratio};
+use ledger::{Ledger, Looked, Name, Next, View};
 use report::Report;
 use seen::Before;
 use spans::{Applying, Spans};
@@ -91,6 +92,7 @@ pub async fn run(
     let policy = config.policy.borrow().clone();
     let streams = Streams::start(&api, &policy);
     let roster = membership.roster.borrow().clone();
+    metrics.dry_run.set(i64::from(config.dry_run));
     let spans = Spans::new(config.tracer.clone());
     let mut keeper = Keeper {
         config,
@@ -252,7 +254,7 @@ impl Keeper {
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
             rollout: roster.is_rollout(policy.digest()),
         };
-        View { cx, roster, at: Instant::now() }
+        View { cx, roster, at: Instant::now(), dry_run: config.dry_run }
     }
 
     /// How long to leave alone what only a person can change.
@@ -387,9 +389,16 @@ impl Keeper {
     fn dispatch(&mut self) {
         while self.work.len() < self.config.concurrency {
             let view = Self::view(&self.config, &self.policy, &self.roster);
-            let Some((name, plan, due)) = self.ledger.next(&view) else { break };
+            let (name, plan, due) = match self.ledger.next(&view) {
+                None => break,
+                Some(Next::Act(name, plan, due)) => (name, plan, due),
+                Some(Next::Look(name)) => {
+                    self.look(&name);
+                    continue;
+                }
+            };
             let Some(entry) = self.ledger.entry(&name) else { continue };
-            let rank = self.roster.rank(&name, role(&plan, &entry.line, self.config.restore));
+            let rank = self.roster.rank(&name, entry.role(&plan, self.config.restore));
             let seen = entry.seen().cloned();
             let apply = Apply {
                 api: self.api.clone(),
@@ -432,14 +441,4 @@ fn every(period: Duration) -> tokio::time::Interval {
     let mut interval = tokio::time::interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
-}
-
-/// The part of a whole; all of it where there is nothing.
-fn ratio(part: usize, whole: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

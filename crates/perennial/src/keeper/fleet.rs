@@ -16,7 +16,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::time::Instant;
 
-use super::{count, ratio};
 use crate::metrics::gauge;
 
 /// The youngest ages that lines are sorted by, in seconds; whatever is older is `longer`.
@@ -60,14 +59,42 @@ pub(crate) struct Counted {
     pub(crate) there: bool,
     /// This replica comes first for it.
     pub(crate) first: bool,
+    /// The node is there, and all that it bears is in its record.
+    pub(crate) current: bool,
+    /// It waits for a replica to act, and should not for long.
+    pub(crate) waits: bool,
     /// It lives and waits for something to be given to it.
     pub(crate) unrestored: bool,
     /// Its restore failed again and again.
     pub(crate) failing: bool,
     /// It waits behind the brake.
     pub(crate) braked: bool,
-    /// Since when it stands so, in seconds since the process began: whatever is given here, [`Fleet::recount`] knows.
-    pub(crate) since: u32,
+    /// Since when it waits: whatever is given here, [`Fleet::recount`] knows.
+    pub(crate) since: Ages,
+}
+
+/// Since when a line waits, in seconds since the process began; 0 where it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ages {
+    /// For anything.
+    pending: u32,
+    /// For something to be given to it.
+    unrestored: u32,
+}
+
+impl Ages {
+    /// What goes on waiting keeps its age, whatever else becomes of it.
+    fn of(before: Counted, after: Counted, now: u32) -> Self {
+        let since = |waited, waits, since| match (waited, waits) {
+            (_, false) => 0,
+            (false, true) => now,
+            (true, true) => since,
+        };
+        Self {
+            pending: since(before.waits, after.waits, before.since.pending),
+            unrestored: since(before.unrestored, after.unrestored, before.since.unrestored),
+        }
+    }
 }
 
 /// How many of what there are.
@@ -88,11 +115,22 @@ pub(crate) struct Counts {
 impl Counts {
     /// The numbers that a line adds to.
     fn of(&mut self, line: Counted) -> [(bool, &mut usize); 10] {
-        let Counted { standing, recorded, there, first, unrestored, failing, braked, since: _ } = line;
+        let Counted {
+            standing,
+            recorded,
+            there,
+            first,
+            current,
+            waits: _,
+            unrestored,
+            failing,
+            braked,
+            since: _,
+        } = line;
         [
             (there, &mut self.nodes),
             (first, &mut self.first),
-            (there && standing == Standing::Current, &mut self.current),
+            (current, &mut self.current),
             (standing == Standing::Pending, &mut self.pending),
             (recorded != Recorded::None, &mut self.records),
             (recorded == Recorded::Closed, &mut self.absent),
@@ -168,11 +206,9 @@ impl Fleet {
         u32::try_from(at.saturating_duration_since(self.began).as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// A line counts as something else from `at` on. Its age begins anew when it becomes pending, and when what it
-    /// waits for becomes a restore.
+    /// A line counts as something else from `at` on.
     pub(crate) fn recount(&self, before: &mut Counted, mut after: Counted, at: Instant) {
-        let same = before.standing == after.standing && before.unrestored == after.unrestored;
-        after.since = if same { before.since } else { self.seconds(at) };
+        after.since = Ages::of(*before, after, self.seconds(at));
         if *before == after {
             return;
         }
@@ -185,17 +221,31 @@ impl Fleet {
             *number += usize::from(counts_as);
         }
         for (line, is_new) in [(*before, false), (after, true)] {
-            let of =
-                [(line.standing == Standing::Pending, &mut *pending), (line.unrestored, &mut *unrestored)];
-            for (counts_as, since) in of {
+            let of = [
+                (line.waits, line.since.pending, &mut *pending),
+                (line.unrestored, line.since.unrestored, &mut *unrestored),
+            ];
+            for (counts_as, since, all) in of {
                 match (counts_as, is_new) {
                     (false, _) => {}
-                    (true, true) => since.add(line.since),
-                    (true, false) => since.remove(line.since),
+                    (true, true) => all.add(since),
+                    (true, false) => all.remove(since),
                 }
             }
         }
         *before = after;
+    }
+
+    /// For how many seconds a line has been waiting for a replica to act.
+    pub(crate) fn pending_for(&self, line: &Counted, at: Instant) -> Option<u64> {
+        line.waits.then(|| u64::from(self.seconds(at).saturating_sub(line.since.pending)))
+    }
+
+    /// How long the oldest is pending, and the oldest unrestored one waits, in seconds.
+    #[cfg(test)]
+    pub(crate) fn oldest(&self, at: Instant) -> (u32, u32) {
+        let (now, inner) = (self.seconds(at), self.inner());
+        (inner.pending.oldest(now), inner.unrestored.oldest(now))
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -248,17 +298,27 @@ impl Collector for Fleet {
         }
         let help = "Share of nodes whose record is current: nodes_current divided by nodes";
         gauge(&mut encoder, "nodes_current_ratio", help, ratio(current, nodes))?;
-        let help = "Seconds for which the oldest pending node is pending";
+        let help = "Seconds for which the oldest pending node waits; not behind the brake, nor for a restore that is off here, nor in a dry run";
         gauge(&mut encoder, "pending_oldest_seconds", help, i64::from(pending_oldest))?;
         let help = "Seconds for which the oldest unrestored node waits";
         gauge(&mut encoder, "unrestored_oldest_seconds", help, i64::from(unrestored_oldest))?;
-        let help = "Pending nodes by how long they are pending, each in one bucket: younger than 10 s, 1 min, 10 min, or longer";
+        let help = "The same nodes by how long they wait, each in one bucket: younger than 10 s, 1 min, 10 min, or longer";
         let mut ages = encoder.encode_descriptor("pending_by_age", help, None, MetricType::Gauge)?;
         for (age, number) in by_age {
             ConstGauge::new(count(number)).encode(ages.encode_family(&Age { age })?)?;
         }
         Ok(())
     }
+}
+
+/// The part of a whole; all of it where there is nothing.
+pub(super) fn ratio(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}
+
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -272,13 +332,15 @@ mod tests {
         recorded: Recorded::Open,
         there: true,
         first: false,
+        current: false,
+        waits: true,
         unrestored: false,
         failing: false,
         braked: false,
-        since: 0,
+        since: Ages { pending: 0, unrestored: 0 },
     };
     const WAITING: Counted = Counted { unrestored: true, ..PENDING };
-    const CURRENT: Counted = Counted { standing: Standing::Current, ..PENDING };
+    const CURRENT: Counted = Counted { standing: Standing::Current, current: true, waits: false, ..PENDING };
 
     #[test]
     fn every_pending_line_is_in_one_bucket_of_its_age() {
@@ -294,22 +356,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_goes_on_waiting_goes_on_ageing_until_what_it_waits_for_is_a_restore() {
+    fn a_line_goes_on_ageing_while_it_waits_and_its_restore_has_an_age_of_its_own() {
         let fleet = Fleet::default();
         let at = |seconds| fleet.began + Duration::from_secs(seconds);
-        let oldest = |now| {
-            let inner = fleet.inner();
-            (inner.pending.oldest(now), inner.unrestored.oldest(now))
-        };
+        let oldest = |seconds| fleet.oldest(at(seconds));
         let mut line = Counted::default();
         fleet.recount(&mut line, PENDING, at(0));
         fleet.recount(&mut line, Counted { failing: true, ..PENDING }, at(10));
         assert_eq!(oldest(20), (20, 0));
         fleet.recount(&mut line, WAITING, at(20));
         fleet.recount(&mut line, WAITING, at(25));
-        assert_eq!(oldest(30), (10, 10));
-        fleet.recount(&mut line, CURRENT, at(30));
-        assert_eq!(oldest(40), (0, 0));
+        assert_eq!(oldest(30), (30, 10));
+        // Somebody switches restoring off: nobody is late, and it still lacks what is its own.
+        fleet.recount(&mut line, Counted { waits: false, ..WAITING }, at(30));
+        assert_eq!(oldest(40), (0, 20));
+        fleet.recount(&mut line, WAITING, at(40));
+        assert_eq!(oldest(50), (10, 30));
+        fleet.recount(&mut line, CURRENT, at(50));
+        assert_eq!(oldest(60), (0, 0));
     }
 
     #[test]
@@ -323,5 +387,6 @@ mod tests {
         assert_eq!(fleet.counts(), expected);
         fleet.recount(&mut line, Counted::default(), at);
         assert_eq!(fleet.counts(), Counts::default());
+        assert_eq!(fleet.oldest(at + Duration::from_secs(1)), (0, 0));
     }
 }

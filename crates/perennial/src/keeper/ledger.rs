@@ -23,9 +23,9 @@ use uuid::Uuid;
 use super::fleet::{Counted, Counts, Fleet, Standing};
 use crate::members::{Role, Roster};
 use cells::Noted;
-use entry::{PutOff, urgency};
+use entry::PutOff;
 
-pub(crate) use entry::{Entry, Urgency, role};
+pub(crate) use entry::{Entry, Urgency};
 
 /// A node's name, shared by the ledger, its queues and the work under way.
 pub(crate) type Name = Arc<str>;
@@ -42,6 +42,8 @@ pub(crate) struct View<'a> {
     pub(crate) roster: &'a Roster,
     /// The time by which waits are measured: nobody can set it back.
     pub(crate) at: Instant,
+    /// Nothing is written, whatever is decided.
+    pub(crate) dry_run: bool,
 }
 
 /// The fleet.
@@ -71,6 +73,15 @@ pub(crate) enum Looked {
     Nothing,
     /// It is left as it is though it is not settled, for this reason, for the first time.
     Skipped(Why),
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// This is to be done about a line, and has been due since then.
+    Act(Name, Plan, Instant),
+    /// There is nothing to do about it any more, or not yet: it is to be looked at.
+    Look(Name),
 }
 
 impl Ledger {
@@ -117,6 +128,7 @@ impl Ledger {
             return Looked::Nothing;
         }
         let plan = decide(name, &entry.line, &view.cx);
+        entry.owed = entry.awaits(&plan);
         let mut looked = Looked::Nothing;
         let mut wake = None;
         let standing = match &plan {
@@ -149,7 +161,7 @@ impl Ledger {
                 if matches!(entry.line.sight, Sight::Live(_)) { Standing::Current } else { Standing::Away }
             }
             plan => {
-                let urgency = urgency(plan, &entry.line);
+                let urgency = entry.urgency(plan);
                 let put_off = entry.not_before.filter(|off| off.until > view.at && off.at_most <= urgency);
                 let turn = entry.turn(name, plan, view);
                 let until = put_off.map_or(turn, |off| turn.max(off.until));
@@ -168,7 +180,7 @@ impl Ledger {
             entry.timer = Some(at);
             self.timers.push(Reverse((at, name.clone())));
         }
-        let cell = cells::cell(&entry.line, &plan, standing);
+        let cell = cells::cell(entry, &plan, standing);
         if std::mem::replace(&mut entry.cell, cell) != cell {
             self.noted.note(name);
         }
@@ -184,8 +196,8 @@ impl Ledger {
         looked
     }
 
-    /// The next line to act on, with its plan and since when it was due, most urgent first.
-    pub(crate) fn next(&mut self, view: &View<'_>) -> Option<(Name, Plan, Instant)> {
+    /// What to do next, most urgent first.
+    pub(crate) fn next(&mut self, view: &View<'_>) -> Option<Next> {
         loop {
             let (urgency, (name, due)) =
                 self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
@@ -200,16 +212,15 @@ impl Ledger {
             if entry.busy {
                 continue;
             }
-            match decide(&name, &entry.line, &view.cx) {
-                plan @ (Plan::Rest(_) | Plan::Wait { .. }) => drop(plan),
+            return Some(match decide(&name, &entry.line, &view.cx) {
+                Plan::Rest(_) | Plan::Wait { .. } => Next::Look(name),
                 // What was queued as one thing may have become another, that is not our turn yet.
-                plan if entry.turn(&name, &plan, view) > view.at => drop(plan),
+                plan if entry.turn(&name, &plan, view) > view.at => Next::Look(name),
                 plan => {
                     entry.busy = true;
-                    return Some((name, plan, due));
+                    Next::Act(name, plan, due)
                 }
-            }
-            self.look(&name, view);
+            });
         }
     }
 

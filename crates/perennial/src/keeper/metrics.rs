@@ -17,6 +17,7 @@ pub struct Metrics {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) inflight: Gauge,
     pub(crate) brake: Gauge,
+    pub(crate) dry_run: Gauge,
     pub(crate) saves: ByKind,
     pub(crate) erases: ByKind,
     pub(crate) skips: ByKind,
@@ -57,6 +58,7 @@ impl Metrics {
             fleet,
             inflight: Gauge::default(),
             brake: Gauge::default(),
+            dry_run: Gauge::default(),
             saves,
             erases,
             skips,
@@ -81,6 +83,11 @@ impl Metrics {
         let gauges = [
             ("inflight", "Nodes worked on at this moment", &self.inflight),
             ("brake_engaged", "1 while collection and shrinking are stopped by the brake", &self.brake),
+            (
+                "dry_run",
+                "1 in a dry run: nothing is written, and what is pending is what would be done",
+                &self.dry_run,
+            ),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());

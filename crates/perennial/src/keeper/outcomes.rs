@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, RecordSight, Sight};
+use perennial_core::keeper::{Body, RecordSight};
 use tokio::task;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -155,14 +155,11 @@ impl Keeper {
         self.api.cluster().metrics().error(error.kind());
         let slowly = self.config.retry_slowly;
         let uid = self.uid(name);
-        let entry = self.ledger.entry_mut(name);
-        let failures = entry.failures;
-        match (doubt, &mut entry.line.record, &mut entry.line.sight) {
-            (Doubt::Record, RecordSight::Seen(seen), _) => {
-                seen.body = Body::Unread { hint: seen.names() };
-            }
-            (Doubt::Node, _, Sight::Live(live)) => live.content = None,
-            _ => {}
+        let failures = self.ledger.entry_mut(name).failures;
+        match doubt {
+            Doubt::Record => self.ledger.record_doubted(name),
+            Doubt::Node => self.ledger.node_doubted(name),
+            Doubt::None => {}
         }
         let wait = backoff(failures.saturating_add(1));
         let wait = match error {

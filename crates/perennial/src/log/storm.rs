@@ -110,15 +110,26 @@ impl<S: Subscriber> Layer<S> for Storm {
             return true;
         }
         let now = Instant::now();
+        let kind = || metadata.callsite();
         let mut kinds = self.kinds();
-        let bucket = kinds.entry(metadata.callsite()).or_insert_with(|| Bucket::new(*metadata.level(), now));
+        let bucket = kinds.entry(kind()).or_insert_with(|| Bucket::new(*metadata.level(), now));
         if bucket.take(now) {
             return true;
         }
-        if bucket.left_out == 0 {
-            event.record(&mut Message(&mut bucket.like));
+        if bucket.left_out > 0 {
+            bucket.left_out += 1;
+            return false;
         }
-        bucket.left_out += 1;
+        // What a line says is worked out without the lock: that may take long, and may log something itself.
+        drop(kinds);
+        let mut like = String::new();
+        event.record(&mut Message(&mut like));
+        if let Some(bucket) = self.kinds().get_mut(&kind()) {
+            if bucket.left_out == 0 {
+                bucket.like = like;
+            }
+            bucket.left_out += 1;
+        }
         false
     }
 }
@@ -136,6 +147,10 @@ impl Visit for Message<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
     use super::*;
 
     #[test]
@@ -150,6 +165,31 @@ mod tests {
         }
         let fair = A_SECOND as usize * 10;
         assert!((fair - A_SECOND as usize..=fair).contains(&passed), "{passed}");
+    }
+
+    /// Something to log that looks whether others could log meanwhile.
+    struct Looks<'a>(&'a Storm, &'a AtomicUsize);
+
+    impl fmt::Debug for Looks<'_> {
+        fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let Self(storm, held_up) = self;
+            held_up.fetch_add(usize::from(storm.0.try_lock().is_err()), Ordering::Relaxed);
+            write!(out, "something long")
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_what_a_line_says_that_is_left_out() {
+        let (storm, held_up) = (Storm::default(), AtomicUsize::new(0));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(storm.clone()), || {
+            for _ in 0..BURST * 10 {
+                tracing::warn!("{:?}", Looks(&storm, &held_up));
+            }
+        });
+        let [LeftOut { level, like, lines }] = &storm.left_out()[..] else { panic!("one kind of line") };
+        assert_eq!((*level, like.as_str()), (Level::WARN, "something long"));
+        assert!(*lines > 0, "{lines}");
+        assert_eq!(held_up.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -70,6 +70,10 @@ const ADVICE: &[(&str, &str)] = &[
         "Nothing is lost while it is on. Confirm or change the policy: docs/operate.md.",
     ),
     (
+        "perennial_dry_run",
+        "Seen enough: `dryRun: false`. Nothing grows old meanwhile, and no alert misses what is not recorded.",
+    ),
+    (
         "perennial_inflight",
         "At `--concurrency` for long: the API server is slow, see `perennial_request_seconds`.",
     ),

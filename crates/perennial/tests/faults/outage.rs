@@ -62,6 +62,46 @@ async fn the_api_server_freezes_in_the_middle_and_all_labels_come_back() {
     .await;
 }
 
+/// The alerts on it must not fall silent between two attempts.
+#[tokio::test]
+async fn a_restore_that_fails_while_etcd_is_full_waits_longer_and_longer_until_it_is_made() {
+    let mut world = World::started_alone().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.closed("worker-1", &labels).await;
+    world.stop_keeper().await;
+    world.register("worker-1", &pairs([])).await;
+    world.plane.fill_etcd(true).await.unwrap();
+
+    world.start_keeper().await;
+    world.metric_reaches("restore_failing", 1.0).await;
+    let server = r#"errors_total{kind="server"}"#;
+    let now =
+        || ["unrestored_oldest_seconds", "pending_oldest_seconds", server].map(|name| world.metric(name));
+    let [_, _, failed] = now();
+    let mut before = [0.0; 3];
+    eventually(SOON, "it is tried three times more", || {
+        let (counts, seen) = (["unrestored", "restore_failing"].map(|name| world.metric(name)), now());
+        assert!(counts.iter().all(|count| *count > 0.5), "{counts:?} after {seen:?}");
+        assert!(seen.iter().zip(&before).all(|(now, before)| now >= before), "{before:?}, then {seen:?}");
+        before = seen;
+        let [unrestored, pending, errors] = seen;
+        let enough = unrestored > 2.5 && pending > 2.5 && errors > failed + 2.5;
+        std::future::ready(if enough { Ok(Some(())) } else { Err(anyhow::anyhow!("{seen:?}")) })
+    })
+    .await
+    .unwrap();
+
+    world.plane.fill_etcd(false).await.unwrap();
+    world.labels_become("worker-1", &labels).await;
+    world.caught_up().await;
+    for name in ["restore_failing", "unrestored", "unrestored_oldest_seconds", "pending_oldest_seconds"] {
+        assert!(world.metric(name) < 0.5, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn events_are_folded_while_the_comparison_with_the_cluster_hangs() {
     let mut world = World::without_keeper("").await;

@@ -13,10 +13,10 @@ fn made(kind: &str, values: &Value) -> Value {
         "serviceMonitor": { "enabled": true }, "prometheusRule": { "enabled": true }, "dashboard": { "enabled": true },
     });
     for (key, value) in values.as_object().unwrap() {
-        if !all[key].is_object() {
-            all[key] = json!({});
+        match (all[key].as_object_mut(), value.as_object()) {
+            (Some(all), Some(more)) => all.extend(more.clone()),
+            _ => all[key] = value.clone(),
         }
-        all[key].as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
     }
     let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
     std::fs::write(file.path(), all.to_string()).unwrap();
@@ -86,6 +86,26 @@ fn as_many_replicas_are_missed_as_the_chart_has() {
     assert_eq!(alert.unwrap().threshold, "10", "4 that record, 4 that give back, 2 that list");
     let own = json!({ "prometheusRule": { "alerts": { "PerennialReplicasMissing": { "threshold": 2 } } } });
     assert_eq!(missed(&own), "2");
+}
+
+#[test]
+fn where_nothing_is_given_back_nobody_is_told_of_nodes_that_got_nothing() {
+    let names = |values: &Value| -> Vec<String> {
+        let groups = &made("PrometheusRule", values)["spec"]["groups"];
+        alerts(groups).into_iter().map(|alert| alert.name).collect()
+    };
+    let all = names(&json!({}));
+    let off = json!({ "extraArgs": ["--no-restore"] });
+    let left_out =
+        |name: &&String| ["PerennialNodesUnrestored", "PerennialNotCurrent"].contains(&name.as_str());
+    assert_eq!(names(&off), all.iter().filter(|name| !left_out(name)).cloned().collect::<Vec<_>>());
+    let mut wanted = off;
+    wanted["prometheusRule"] = json!({ "alerts": { "PerennialNotCurrent": { "enabled": true } } });
+    assert_eq!(names(&wanted).len() + 1, all.len());
+    // There others give back, and in a dry run the metrics themselves say that nothing is owed.
+    for values in [json!({ "split": true, "keeper": { "split": true } }), json!({ "dryRun": true })] {
+        assert_eq!(names(&values), all);
+    }
 }
 
 #[test]

@@ -62,6 +62,8 @@ impl World {
         .unwrap();
         self.caught_up_but(nodes).await;
         self.metric_reaches("brake_held", f64::from(nodes)).await;
+        assert_eq!(self.metric("pending_oldest_seconds"), 0.0, "a person decides how long that takes");
+        assert_eq!(self.metric("nodes_current_ratio"), 1.0, "all that is on nodes is recorded");
         assert_eq!(self.metric("brake_engaged"), 1.0);
     }
 

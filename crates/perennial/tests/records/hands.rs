@@ -207,6 +207,10 @@ async fn a_dry_run_writes_nothing_at_all() {
     // All of these, and the new one, are things to do.
     world.metric_reaches("pending", 7.0).await;
     world.metric_reaches("notices_total{kind=\"RecordUnreadable\"}", 1.0).await;
+    assert_eq!(world.metric("dry_run"), 1.0);
+    for owed in ["unrestored", "restore_failing", "unrestored_oldest_seconds", "pending_oldest_seconds"] {
+        assert_eq!(world.metric(owed), 0.0, "{owed}: a dry run owes nothing");
+    }
     world.stop_keeper().await;
 
     assert_eq!(world.written_by_keeper().await[before..], []);

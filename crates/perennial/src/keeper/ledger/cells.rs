@@ -1,9 +1,9 @@
 //! The state of each line in one word, for whoever looks at the whole fleet.
 
-use perennial_core::keeper::{Body, Line, Plan, Sight, Why};
+use perennial_core::keeper::{Body, Plan, Sight, Why};
 use tokio::time::Instant;
 
-use super::entry::{Urgency, urgency};
+use super::entry::{Entry, Urgency};
 use super::{Ledger, Name};
 use crate::keeper::fleet::Standing;
 use crate::keeper::window::{Cell, Cells, LineView};
@@ -70,13 +70,14 @@ impl Ledger {
             cell: entry.cell,
             why: entry.skipped.map(Why::as_str),
             failures: entry.failures,
-            pending_seconds: entry.pending.map(|(since, _)| now.saturating_duration_since(since).as_secs()),
+            pending_seconds: self.fleet.pending_for(&entry.counted, now),
         })
     }
 }
 
 /// The word for a line that this is planned for.
-pub(super) fn cell(line: &Line, plan: &Plan, standing: Standing) -> Cell {
+pub(super) fn cell(entry: &Entry, plan: &Plan, standing: Standing) -> Cell {
+    let line = &entry.line;
     if let Some(Body::Unreadable { .. } | Body::Newer) = line.seen().map(|seen| &seen.body) {
         return Cell::Quarantined;
     }
@@ -90,13 +91,13 @@ pub(super) fn cell(line: &Line, plan: &Plan, standing: Standing) -> Cell {
         Standing::Pending if live => match plan {
             Plan::Rest(Why::IdentityUnknown | Why::RestoreOff) => Cell::Unrestored,
             Plan::Rest(_) => Cell::Pending,
-            plan => match urgency(plan, line) {
+            plan => match entry.urgency(plan) {
                 Urgency::Restore | Urgency::ProveRestore => Cell::Unrestored,
                 Urgency::End | Urgency::ProveEnd | Urgency::Save | Urgency::Later => Cell::Pending,
             },
         },
         // What is only looked at again, to be collected one day, is away like any other.
-        Standing::Pending if urgency(plan, line) == Urgency::Later => Cell::Absent,
+        Standing::Pending if entry.urgency(plan) == Urgency::Later => Cell::Absent,
         Standing::Pending => Cell::Pending,
         Standing::Nothing => Cell::Unknown,
     }

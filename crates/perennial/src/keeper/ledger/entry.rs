@@ -1,6 +1,6 @@
 //! One line of the ledger, and what this replica is doing about it.
 
-use perennial_core::keeper::{Body, Line, Plan, Seen, Why};
+use perennial_core::keeper::{Body, Erasure, Line, Mark, Plan, Seen, Why};
 use perennial_core::ranks::Turn;
 use perennial_core::record::{State, Summary, Version};
 use tokio::time::Instant;
@@ -64,6 +64,8 @@ pub(crate) struct Entry {
     pub(super) held: bool,
     /// What it was last counted as.
     pub(super) counted: Counted,
+    /// It lives, and something is to be given to it, as far as that was known when it was last looked at.
+    pub(super) owed: bool,
     /// It was last held up by the brake.
     pub(super) braked: bool,
     /// How often what is recorded of it went back and forth.
@@ -98,7 +100,48 @@ impl Entry {
             (Turn::Everyone, Some(off)) => since.max(off.until),
             _ => since,
         };
-        since + view.roster.delay(name, role(plan, &self.line, view.cx.restore), plan.turn())
+        since + view.roster.delay(name, self.role(plan, view.cx.restore), plan.turn())
+    }
+
+    /// How urgent this is.
+    pub(super) fn urgency(&self, plan: &Plan) -> Urgency {
+        urgency(plan, &self.line, self.owed)
+    }
+
+    /// Whether this is something to give to a living node, or leads to it.
+    fn gives(&self, plan: &Plan) -> bool {
+        matches!(self.urgency(plan), Urgency::Restore | Urgency::ProveRestore)
+    }
+
+    /// Whether a living node waits for something to be given to it.
+    pub(super) fn awaits(&self, plan: &Plan) -> bool {
+        let lives = self.line.live().is_some();
+        lives
+            && match plan {
+                Plan::Rest(why) => matches!(why, Why::IdentityUnknown | Why::RestoreOff | Why::Unreadable),
+                Plan::Wait { .. } => false,
+                plan => self.gives(plan),
+            }
+    }
+
+    /// Among whom ranks are taken: those who may do what is planned, or what it leads to.
+    pub(crate) fn role(&self, plan: &Plan, restores: bool) -> Role {
+        match plan {
+            Plan::Give(_) | Plan::Patch(_) => Role::Restore,
+            Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
+            Plan::Rest(_)
+            | Plan::Wait { .. }
+            | Plan::ReadRecord
+            | Plan::ReadNode
+            | Plan::Prove { .. }
+            | Plan::ReadEnd { .. } => {
+                if restores && self.gives(plan) {
+                    Role::Restore
+                } else {
+                    Role::Capture
+                }
+            }
+        }
     }
 
     /// What it counts as, now that this is planned for it.
@@ -109,10 +152,13 @@ impl Entry {
         } else {
             there && view.roster.rank(name, Role::Capture) == 0
         };
+        let can_wait = self.can_wait(plan);
         // Collection reads the node again before it asks again.
-        self.braked &=
-            !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && urgency(plan, &self.line) == Urgency::Later;
-        let unrestored = awaits(plan, &self.line);
+        self.braked &= can_wait;
+        // A dry run owes nothing. What it would do is pending, and does not grow old.
+        let (unrestored, works) = (self.owed && !view.dry_run, !view.dry_run);
+        // Those that restore tell how long they take; where none does, nobody is late.
+        let off = matches!(plan, Plan::Rest(Why::RestoreOff));
         // Not by its summary: that of a whole record is a digest to work out, at every look.
         let recorded = match self.seen().map(|seen| &seen.body) {
             None => Recorded::None,
@@ -126,11 +172,20 @@ impl Entry {
             recorded,
             there,
             first,
+            // What the brake holds back is more than the node bears, not less.
+            current: there && (standing == Standing::Current || can_wait),
+            waits: standing == Standing::Pending && works && !can_wait && !off,
             unrestored,
             failing: unrestored && self.failures >= FAILING,
             braked: self.braked,
-            ..self.counted
+            since: self.counted.since,
         }
+    }
+
+    /// Whether it does not matter when this is done: collection, and a policy that was narrowed. Not a person's word.
+    fn can_wait(&self, plan: &Plan) -> bool {
+        !matches!(plan, Plan::Rest(_) | Plan::Wait { .. } | Plan::Erase(Erasure::Forgotten))
+            && self.urgency(plan) == Urgency::Later
     }
 
     /// What the plan's writes are conditioned on.
@@ -157,37 +212,8 @@ impl Entry {
     }
 }
 
-/// Whether a living node waits for something to be given to it.
-fn awaits(plan: &Plan, line: &Line) -> bool {
-    let lives = line.live().is_some();
-    lives
-        && match plan {
-            Plan::Rest(why) => {
-                matches!(why, Why::IdentityUnknown | Why::RestoreOff | Why::Unreadable)
-            }
-            Plan::Wait { .. } => false,
-            plan => matches!(urgency(plan, line), Urgency::Restore | Urgency::ProveRestore),
-        }
-}
-
-/// Among whom ranks are taken: those who may do what is planned, or what it leads to.
-pub(crate) fn role(plan: &Plan, line: &Line, restores: bool) -> Role {
-    match plan {
-        Plan::Give(_) | Plan::Patch(_) => Role::Restore,
-        Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
-        Plan::Rest(_)
-        | Plan::Wait { .. }
-        | Plan::ReadRecord
-        | Plan::ReadNode
-        | Plan::Prove { .. }
-        | Plan::ReadEnd { .. } => {
-            let restore = restores && matches!(urgency(plan, line), Urgency::Restore | Urgency::ProveRestore);
-            if restore { Role::Restore } else { Role::Capture }
-        }
-    }
-}
-
-pub(crate) fn urgency(plan: &Plan, line: &Line) -> Urgency {
+/// `owed`: something was to be given to it when its record was last known.
+fn urgency(plan: &Plan, line: &Line, owed: bool) -> Urgency {
     let named = line.seen().and_then(Seen::summary).map(|record| (record.uid, record.state));
     match (plan, line.live()) {
         (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,
@@ -198,8 +224,15 @@ pub(crate) fn urgency(plan: &Plan, line: &Line) -> Urgency {
         (Plan::Prove { .. }, None) => Urgency::ProveEnd,
         (_, Some(live)) => match named {
             Some((uid, State::Open)) if uid == live.uid => Urgency::Save,
-            None => Urgency::Save,
             Some(_) => Urgency::Restore,
+            None => match line.seen().map(|seen| &seen.body) {
+                // A restore that failed at its record may have happened: until that is read, the node goes on waiting.
+                Some(Body::Unread { .. }) if owed => Urgency::Restore,
+                Some(Body::Unread { hint: Some(uid) }) if *uid != live.uid && live.mark == Mark::None => {
+                    Urgency::Restore
+                }
+                _ => Urgency::Save,
+            },
         },
         (Plan::ReadNode, None) if matches!(named, Some((_, State::Closed))) => Urgency::Later,
         (_, None) => Urgency::End,

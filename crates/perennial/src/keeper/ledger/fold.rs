@@ -181,6 +181,20 @@ impl Ledger {
         self.index_machine(name);
     }
 
+    /// A write of the record failed, and may have happened all the same: it has to be read again.
+    pub(crate) fn record_doubted(&mut self, name: &Name) {
+        if let RecordSight::Seen(seen) = &mut self.entry_mut(name).line.record {
+            seen.body = Body::Unread { hint: seen.names() };
+        }
+    }
+
+    /// A patch of the node failed, and may have happened all the same: it has to be read again.
+    pub(crate) fn node_doubted(&mut self, name: &Name) {
+        if let Sight::Live(live) = &mut self.entry_mut(name).line.sight {
+            live.content = None;
+        }
+    }
+
     /// Folds a record that this replica wrote. Whoever has begun goes on: only another's write begins the wait for
     /// a turn anew.
     pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject) {

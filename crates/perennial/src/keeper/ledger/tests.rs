@@ -22,13 +22,16 @@ struct Fixture {
     policy: Policy,
     roster: Roster,
     at: Instant,
+    restore: bool,
+    dry_run: bool,
 }
 
 impl Fixture {
     /// A ledger whose lists are complete and empty.
     fn synced() -> Self {
-        let (roster, at) = (Roster::alone(TAKEOVER), Instant::now());
-        let mut fixture = Self { ledger: Ledger::default(), policy: Policy::default(), roster, at };
+        let (ledger, policy, roster) = (Ledger::default(), Policy::default(), Roster::alone(TAKEOVER));
+        let at = Instant::now();
+        let mut fixture = Self { ledger, policy, roster, at, restore: true, dry_run: false };
         fixture.ledger.nodes_listing();
         fixture.ledger.records_listing();
         fixture.ledger.nodes_listed(1);
@@ -42,12 +45,12 @@ impl Fixture {
             policy: &self.policy,
             now: NOW,
             capture: true,
-            restore: true,
+            restore: self.restore,
             close_after: SignedDuration::ZERO,
             open_after: SignedDuration::ZERO,
             rollout: false,
         };
-        (&mut self.ledger, View { cx, roster: &self.roster, at: self.at })
+        (&mut self.ledger, View { cx, roster: &self.roster, at: self.at, dry_run: self.dry_run })
     }
 
     fn apply(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Option<Name> {
@@ -68,9 +71,13 @@ impl Fixture {
     }
 
     fn next(&mut self) -> Option<(Name, Plan)> {
-        let (ledger, view) = self.parts();
-        let (name, plan, _due) = ledger.next(&view)?;
-        Some((name, plan))
+        loop {
+            let (ledger, view) = self.parts();
+            match ledger.next(&view)? {
+                Next::Act(name, plan, _due) => return Some((name, plan)),
+                Next::Look(name) => drop(self.look(&name)),
+            }
+        }
     }
 
     /// Pretends that a planned record was written, and gives back its text.

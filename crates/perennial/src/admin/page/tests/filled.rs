@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::keeper::ledger::{Ledger, Name, View};
+use crate::keeper::ledger::{Ledger, Name, Next, View};
 use crate::keeper::object::{NodeObject, RecordObject};
 use crate::keeper::window::{Ask, Fleet, Kind, Story};
 use crate::members::Roster;
@@ -240,7 +240,7 @@ impl Filled {
             open_after: SignedDuration::ZERO,
             rollout: false,
         };
-        (&mut self.ledger, View { cx, roster: &self.roster, at: Instant::now() })
+        (&mut self.ledger, View { cx, roster: &self.roster, at: Instant::now(), dry_run: false })
     }
 
     fn look(&mut self, name: &Name) {
@@ -255,7 +255,14 @@ impl Filled {
     pub(super) fn settle(&mut self) {
         loop {
             let (ledger, view) = self.parts();
-            let Some((name, plan, _)) = ledger.next(&view) else { return };
+            let (name, plan) = match ledger.next(&view) {
+                None => return,
+                Some(Next::Act(name, plan, _)) => (name, plan),
+                Some(Next::Look(name)) => {
+                    self.look(&name);
+                    continue;
+                }
+            };
             self.ledger.done(&name);
             match plan {
                 Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
