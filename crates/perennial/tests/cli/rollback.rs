@@ -1,5 +1,7 @@
 //! rollback: undo, on nodes that live and on nodes that are away.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -151,4 +153,23 @@ async fn what_nobody_recorded_yet_is_not_taken() {
     let told = world.person().says(&format!("rollback worker-1 --to {well} --exact --yes")).await.bad();
     assert!(told.contains("the label unseen is not recorded yet"), "{told}");
     assert_eq!(world.labels("worker-1").await.get("came").map(String::as_str), Some("since"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_came_after_the_question_is_not_taken_by_the_answer() {
+    let (world, well) = slipped().await;
+    let world = Arc::new(world);
+    let later = Arc::clone(&world);
+    let line = format!("rollback worker-1 worker-2 --to {well} --exact");
+    let person = world.person();
+    let told = person.says_yes_after(&line, async move {
+        later.label("worker-1", "late", Some("yes")).await;
+        let all = pairs([("pool", "other"), ("came", "since"), ("late", "yes")]);
+        later.recorded("worker-1", &all).await;
+    });
+    let told = told.await;
+    assert!(told.err.contains("would lose more than was shown (label late)"), "{told:?}");
+    assert!(told.err.contains("1 node rolled back, 1 failed."), "{told:?}");
+    assert_eq!(world.labels("worker-1").await.len(), 3);
+    assert_eq!(world.labels("worker-2").await, labels());
 }
