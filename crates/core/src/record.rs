@@ -15,6 +15,7 @@
 
 mod name;
 mod shape;
+mod states;
 mod summary;
 
 use std::borrow::Cow;
@@ -29,9 +30,15 @@ use crate::kept::{Digest, Kept, Pairs};
 use shape::list_for_object;
 
 pub use name::{record_name, record_node};
+pub use states::Past;
 pub use summary::Summary;
 
-/// The schema this binary writes. It never writes or gives a record of a greater one.
+/// The schema this binary writes. It never writes, gives or erases a record of a greater one.
+///
+/// An unknown field makes a record unreadable, so that nothing is lost by reading and writing it. So every change of the
+/// fields, also one more that may be left out, raises this number: to an older build such a record is of a newer schema
+/// and left alone, instead of broken and written anew. What the first release ships is schema 1; `tests/schema.rs`
+/// freezes its fields. See "Schemas" in docs/design.md.
 pub const SCHEMA: u32 = 1;
 
 /// The one key of a record's ConfigMap.
@@ -110,8 +117,14 @@ pub struct Previous {
     pub incarnation: Incarnation,
     /// What was kept.
     pub kept: Kept,
+    /// Privileged labels that waited for their machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: WaitingKeys,
     /// Since when it held: when it was recorded for the first time.
     pub captured_at: Timestamp,
+    /// Digest of the policy that chose it. Where it is not known, nobody can tell what was there and not kept.
+    #[serde(default, with = "known_digest_text", skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Digest>,
 }
 
 /// An end that could not be proved: history was gone before anybody looked.
@@ -157,7 +170,7 @@ pub struct Record {
     pub deleted_at: Option<Timestamp>,
     /// Grows by one with each write of ours; a new resourceVersion with an old sequence is a foreign edit.
     pub sequence: u64,
-    /// Digest of the policy that chose what is kept.
+    /// Digest of the policy that chose what is kept, when it was first recorded.
     #[serde(with = "digest_text")]
     pub policy: Digest,
     /// The end that is in doubt, until its real end turns up or the mark is seen.
@@ -291,6 +304,25 @@ mod digest_text {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
         let text = String::deserialize(from)?;
         Digest::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a digest")))
+    }
+}
+
+mod known_digest_text {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use crate::kept::Digest;
+
+    #[expect(clippy::ref_option, reason = "serde passes every field by reference")]
+    pub(super) fn serialize<S: Serializer>(digest: &Option<Digest>, to: S) -> Result<S::Ok, S::Error> {
+        match digest {
+            Some(digest) => to.collect_str(digest),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Digest>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+        Digest::parse(&text).map(Some).ok_or_else(|| D::Error::custom(format!("{text:?} is not a digest")))
     }
 }
 

@@ -60,6 +60,10 @@ pub(super) fn chosen_by(kept: &Kept, before: Digest, rule: Option<&Rule>, policy
     if before == own || !rule.is_some_and(theirs) {
         return own;
     }
-    // Neither may take it for its own alone.
-    Digest::of(format!("{before} {own}").as_bytes())
+    mixed(before, own)
+}
+
+/// The digest of what two policies chose together: neither may take it for its own alone.
+pub(super) fn mixed(before: Digest, own: Digest) -> Digest {
+    if before == own { own } else { Digest::of(format!("{before} {own}").as_bytes()) }
 }

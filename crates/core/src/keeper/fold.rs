@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::beside::{beside, leaves};
+use super::beside::{beside, chosen_by, leaves, mixed};
 use super::decide::Context;
 use super::line::{End, Provider};
 use super::mark::Mark;
@@ -32,6 +32,8 @@ pub(super) struct Memory {
     pub(super) unproved: Option<Unproved>,
     /// Digest of the policy that chose what was kept before.
     pub(super) policy: Digest,
+    /// Digest of what chose all that is kept now.
+    pub(super) chosen: Digest,
     /// An end in it whose machine matters and was not read: it may turn out to be another's.
     pub(super) unread: Option<(Uuid, Version)>,
 }
@@ -46,12 +48,14 @@ impl Memory {
             waiting: record.waiting.clone(),
             unproved: record.unproved.clone(),
             policy: record.policy,
+            chosen: record.policy,
             unread: None,
         }
     }
 
     /// Folds one end whose content replaces what was remembered.
-    fn replace(&mut self, end: &End, kept: Kept) {
+    fn replace(&mut self, end: &End, kept: Kept, rule: &Rule, policy: &Policy) {
+        self.chosen = chosen_by(&kept, self.policy, Some(rule), policy);
         let doubted = self.unproved.take().is_some_and(|doubt| doubt.uid == end.uid);
         self.take_name(end);
         self.kept = kept;
@@ -66,16 +70,20 @@ impl Memory {
     }
 
     /// Folds one end that never got its own back: what it bore is laid over what was to be given to it.
-    fn merge(&mut self, end: &End, kept: Kept, rule: &Rule) {
+    fn merge(&mut self, end: &End, kept: Kept, rule: &Rule, policy: &Policy) {
         let remembered = self.incarnation.provider_id.clone();
         let other = |id| Some(id) != remembered.as_deref();
         if rule.identity() != Identity::Name && end.provider.id().is_some_and(other) {
             // A restore would have given this machine nothing.
-            self.replace(end, kept);
+            self.replace(end, kept, rule, policy);
             return;
         }
         self.set_privileged_aside();
         self.kept = merged(&kept, &self.kept, rule);
+        self.chosen = match mixed(self.chosen, policy.digest()) {
+            own if own == policy.digest() => chosen_by(&self.kept, self.policy, Some(rule), policy),
+            both => both,
+        };
         self.take_name(end);
         self.unproved = None;
         if self.incarnation.provider_id.is_none() && remembered.is_some() {
@@ -183,9 +191,9 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Contex
         match &mut memory {
             None => memory = Some(first(end, kept, policy)),
             Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
-                memory.merge(end, kept, rule);
+                memory.merge(end, kept, rule, policy);
             }
-            Some(memory) => memory.replace(end, kept),
+            Some(memory) => memory.replace(end, kept, rule, policy),
         }
         if let Some(memory) = &mut memory {
             memory.unread = memory.unread.or(unread);
@@ -223,6 +231,7 @@ fn beneath(record: &Record, version: Version, ends: &[End], cx: &Context<'_>) ->
     memory.set_privileged_aside();
     if own.is_none() {
         memory.kept = merged(&record.kept, &memory.kept, rule);
+        memory.chosen = mixed(record.policy, memory.chosen);
     }
     memory.wait_for(&record.waiting);
     Some(Memory { incarnation: record.incarnation.clone(), version, policy: record.policy, ..memory })
@@ -259,6 +268,7 @@ fn first(end: &End, kept: Kept, policy: &Policy) -> Memory {
         waiting: WaitingKeys::new(),
         unproved: None,
         policy: policy.digest(),
+        chosen: policy.digest(),
         unread: None,
     }
 }

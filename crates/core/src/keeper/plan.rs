@@ -61,8 +61,6 @@ pub struct Write {
     pub notice: Option<Notice>,
     /// It shrinks a record without a person's hand on that node: the brake has a say.
     pub braked: bool,
-    /// What is kept went back to a state it had before.
-    pub churned: bool,
 }
 
 /// What a person should hear about a write.

@@ -11,33 +11,25 @@ use super::mark::Mark;
 use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
 use crate::policy::{Rule, is_privileged};
-use crate::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, WaitingKeys};
+use crate::record::{Incarnation, PREVIOUS, Record, SCHEMA, State, WaitingKeys};
 
 /// The record that follows `before`, which remembers what it replaces.
-pub(super) fn next(before: Option<&Record>, record: Record) -> Write {
-    let mut record = record;
-    let mut churned = false;
+pub(super) fn next(before: Option<&Record>, mut record: Record) -> Write {
     if let Some(before) = before {
         record.sequence = before.sequence.saturating_add(1);
         record.previous.clone_from(&before.previous);
-        if before.kept == record.kept {
+        if before.now().is_same(&record.now()) {
             record.kept_since = Some(before.held_since());
+            // It holds since then, and there may have been more that this policy keeps and that one did not.
+            record.policy = before.policy;
         } else {
-            churned = before.previous.iter().any(|previous| previous.kept == record.kept);
-            if !before.kept.is_empty() {
-                record.previous.insert(
-                    0,
-                    Previous {
-                        incarnation: before.incarnation.clone(),
-                        kept: before.kept.clone(),
-                        captured_at: before.held_since(),
-                    },
-                );
-                record.previous.truncate(PREVIOUS);
-            }
+            // Also one with nothing in it: nothing is what the node bore at that time.
+            record.kept_since = None;
+            record.previous.insert(0, before.now().to_previous());
+            record.previous.truncate(PREVIOUS);
         }
     }
-    Write { record: Box::new(record), notice: None, braked: false, churned }
+    Write { record: Box::new(record), notice: None, braked: false }
 }
 
 /// open(U): what the living node bears.
@@ -85,9 +77,7 @@ pub(super) fn close(
     memory: Memory,
     cx: &Context<'_>,
 ) -> Write {
-    let rule = cx.policy.rule_for(&memory.labels(), None);
-    let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
-    let Memory { incarnation, version, kept, waiting, unproved, policy: _, unread: _ } = memory;
+    let Memory { incarnation, version, kept, waiting, unproved, policy: _, chosen, unread: _ } = memory;
     let ended = line.ends.iter().find(|end| end.uid == incarnation.uid).map(|end| end.seen_at);
     next(
         before,
@@ -104,7 +94,7 @@ pub(super) fn close(
             kept_since: None,
             deleted_at: Some(ended.unwrap_or(cx.now)),
             sequence: 1,
-            policy,
+            policy: chosen,
             unproved,
             given: false,
             paused: false,
@@ -121,10 +111,7 @@ pub(super) fn give(
     cx: &Context<'_>,
 ) -> Write {
     memory.set_privileged_aside();
-    let bears = live.content.as_ref().map(|content| &content.labels);
-    let rule = cx.policy.rule_for(bears.unwrap_or(&Pairs::new()), Some(&memory.labels()));
-    let policy = chosen_by(&memory.kept, memory.policy, rule, cx.policy);
-    let Memory { incarnation: _, version: _, kept, waiting, unproved, policy: _, unread: _ } = memory;
+    let Memory { incarnation: _, version: _, kept, waiting, unproved, policy: _, chosen, unread: _ } = memory;
     next(
         before,
         Record {
@@ -140,7 +127,7 @@ pub(super) fn give(
             kept_since: None,
             deleted_at: None,
             sequence: 1,
-            policy,
+            policy: chosen,
             unproved,
             given: false,
             paused: false,

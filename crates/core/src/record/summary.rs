@@ -48,6 +48,8 @@ pub struct Summary {
     pub empty: bool,
     /// An end is in doubt, see [`Record::unproved`].
     pub unproved: bool,
+    /// See [`Record::went_back`].
+    pub went_back: bool,
 }
 
 impl Record {
@@ -68,6 +70,7 @@ impl Record {
             paused: self.paused,
             empty: self.is_empty(),
             unproved: self.unproved.is_some(),
+            went_back: self.went_back(),
         }
     }
 
@@ -88,6 +91,7 @@ impl Record {
             paused,
             empty,
             unproved,
+            went_back,
         } = self.summary();
         let flags = [
             (waiting, "waiting"),
@@ -95,6 +99,7 @@ impl Record {
             (paused, "paused"),
             (empty, "empty"),
             (unproved, "unproved"),
+            (went_back, "back"),
         ];
         let flags: Vec<_> = flags.into_iter().filter_map(|(set, name)| set.then_some(name)).collect();
         let mut pairs = Pairs::from(
@@ -147,6 +152,7 @@ impl Summary {
             paused: flags.contains(&"paused"),
             empty: flags.contains(&"empty"),
             unproved: flags.contains(&"unproved"),
+            went_back: flags.contains(&"back"),
         })
     }
 

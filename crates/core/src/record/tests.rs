@@ -2,6 +2,7 @@
 
 mod broken;
 mod round_trip;
+mod schema;
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,7 +11,7 @@ use super::{Incarnation, Record, SCHEMA, State, WaitingKeys};
 use crate::kept::{Digest, Kept};
 
 /// A record with one label.
-fn record() -> Record {
+pub(super) fn record() -> Record {
     let mut kept = Kept::default();
     kept.labels.insert("a".to_owned(), "1".to_owned());
     Record {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use perennial_core::keeper::{Mark, Patch, Provider, Write};
 use perennial_core::kept::{Kept, Pairs};
-use perennial_core::record::{Record, State as Phase, Version};
+use perennial_core::record::{Past, Record, State as Phase, Version};
 
 use super::state::{Node, PROVIDER, State, life};
 use super::truth::{Broken, Ended, Eyes, bit};
@@ -221,7 +221,10 @@ impl State {
             if !node.machine.told || value == node.machine.who {
                 self.breaks(Broken::Lost);
             }
-            if !record.previous.iter().any(|previous| key.of(&previous.kept) == value) {
+            let remembers = |past: Past<'_>| {
+                key.of(&Kept { labels: past.labels().into_owned(), ..past.kept.clone() }) == value
+            };
+            if !record.states().skip(1).any(remembers) {
                 self.breaks(Broken::Effaced);
             }
         }

@@ -20,6 +20,7 @@ pub enum Operation {
     Show(ShowArgs),
 
     /// Sum up the fleet, and who does the work
+    #[command(long_about = words::STATUS)]
     Status(StatusArgs),
 
     /// Show how living nodes differ from their records

@@ -1,5 +1,6 @@
 //! `perennial forget`: erases what is remembered of nodes.
 
+use perennial_core::keeper::Body;
 use perennial_core::keeper::mark::FORGET;
 
 use super::desk::Desk;
@@ -45,6 +46,12 @@ async fn forget(desk: &Desk, entry: &Entry) -> Result<String, Error> {
         ));
     }
     let Some(seen) = entry.seen() else { return Ok("is forgotten already".to_owned()) };
+    if seen.body == Body::Newer {
+        return Err(Error::Said(format!(
+            "the record of node {:?} was written by a newer perennial, which alone may erase it: upgrade this one",
+            entry.name
+        )));
+    }
     desk.told(desk.api.erase_record(&entry.name, seen).await)?;
     Ok("forgotten (it is away)".to_owned())
 }

@@ -61,7 +61,13 @@ async fn put_away(desk: &Desk, entry: &Entry, pause: bool) -> Result<&'static st
     if record.state != State::Closed {
         return Err(not_closed(name));
     }
-    let next = Record { paused: pause, sequence: record.sequence.saturating_add(1), ..record.clone() };
+    let next = Record {
+        paused: pause,
+        sequence: record.sequence.saturating_add(1),
+        // What it holds does not change by that.
+        kept_since: Some(record.held_since()),
+        ..record.clone()
+    };
     desk.write_record(next, entry.seen()).await?;
     Ok(if pause { "paused (it is away)" } else { "resumed (it is away)" })
 }

@@ -203,7 +203,7 @@ async fn write_one(desk: &Desk, record: &Record, overwrite: bool) -> Result<Step
     let (step, before) = step(record, there.as_ref(), overwrite);
     let next = match (step, before) {
         (Step::Create, _) => record.clone(),
-        (Step::Overwrite, Some(before)) => over(&before, record),
+        (Step::Overwrite, Some(before)) => over(&before, record, Timestamp::now()),
         _ => return Ok(step),
     };
     let seen = there.map(|object| object.whole(&record.node));
@@ -212,10 +212,11 @@ async fn write_one(desk: &Desk, record: &Record, overwrite: bool) -> Result<Step
 }
 
 /// An imported record in the place of one of this cluster, which it remembers.
-fn over(before: &Record, record: &Record) -> Record {
+fn over(before: &Record, record: &Record, now: Timestamp) -> Record {
     // Of a node that lives, whatever version it was recorded at is not to hold up what it gets.
     let version = if before.state == State::Closed { before.version } else { 0 };
-    let mut next = replaced(before, Record { version, ..record.clone() });
+    // Here it holds from now on, however old it is: an undo to yesterday finds what was here yesterday.
+    let mut next = replaced(before, Record { version, captured_at: now, ..record.clone() });
     next.previous.extend(record.previous.iter().cloned());
     next.previous.truncate(PREVIOUS);
     next

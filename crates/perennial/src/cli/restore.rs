@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::mark::PAUSE;
-use perennial_core::keeper::undo::{Scope, states};
+use perennial_core::keeper::undo::Scope;
 use perennial_core::keeper::{Body, Line, Mark, Notice, Patch, Plan, RecordSight, Sight, Why, decide};
 use perennial_core::record::{Record, State};
 
@@ -76,7 +76,7 @@ fn is_own(entry: &Entry, record: &Record) -> bool {
 /// Puts back what the record of a living node holds and it lacks, as a person with kubectl would.
 async fn put_back(desk: &Desk, entry: &Entry, args: &RestoreArgs, screen: &mut Screen) -> Result<(), Error> {
     let name = &entry.name;
-    let now = entry.record().and_then(|record| states(record).next());
+    let now = entry.record().map(Record::now);
     let Some((now, live)) = now.zip(entry.live()) else { return Ok(()) };
     match on_node(entry, &now, desk, Scope::Missing)? {
         Step::Node(undo) => {

@@ -1,13 +1,16 @@
 //! `perennial rollback`: brings nodes back to what was kept of them at some time.
 //!
 //! Each node is planned, shown, and, after a question, changed: read anew, decided anew, written under the version that was
-//! read. One that fails does not stop the others.
+//! read. One that fails does not stop the others. Whatever a person was not shown is not taken.
+
+use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use perennial_core::keeper::Mark;
-use perennial_core::keeper::undo::{Past, Scope, Undo, in_force, rewrite, undo};
-use perennial_core::record::{Record, State};
+use perennial_core::keeper::undo::{Changes, Refusal, Scope, Undo, in_force, rewrite, undo};
+use perennial_core::kept::{Kept, Pairs, Taint};
+use perennial_core::record::{Past, Record, State};
 
 use super::compare::{changes, style};
 use super::desk::Desk;
@@ -35,6 +38,46 @@ pub(crate) enum Step {
     Record(Box<Record>),
 }
 
+impl Step {
+    /// What it takes from a node, or from a record that is to be given, in words.
+    fn takes(&self, entry: &Entry) -> BTreeSet<String> {
+        let taint = |taint: &Taint| format!("taint {}:{}", taint.key, taint.effect);
+        match self {
+            Self::Nothing | Self::NothingElse => BTreeSet::new(),
+            Self::Node(Undo { labels, annotations, taints: _, untaint, cordon, withheld: _ }) => {
+                let gone = |changes: &Changes, kind: &str| -> Vec<String> {
+                    let gone = changes.iter().filter(|(_, value)| value.is_none());
+                    gone.map(|(key, _)| format!("{kind} {key}")).collect()
+                };
+                let pairs = gone(labels, "label").into_iter().chain(gone(annotations, "annotation"));
+                let cordon = (*cordon == Some(false)).then(|| "cordon".to_owned());
+                pairs.chain(untaint.iter().map(taint)).chain(cordon).collect()
+            }
+            Self::Record(next) => {
+                let nothing = Kept::default();
+                let before = entry.record().map_or(&nothing, |record| &record.kept);
+                let gone = |from: &Pairs, to: &Pairs, kind: &str| -> Vec<String> {
+                    let gone = from.keys().filter(|key| !to.contains_key(*key));
+                    gone.map(|key| format!("{kind} {key}")).collect()
+                };
+                let labels = gone(&before.labels, &next.labels(), "label");
+                let annotations = gone(&before.annotations, &next.kept.annotations, "annotation");
+                let stays = |taint: &&Taint| !next.kept.taints.iter().any(|other| other.same_slot(taint));
+                let cordon = before.unschedulable && !next.kept.unschedulable;
+                let pairs = labels.into_iter().chain(annotations);
+                let taints = before.taints.iter().filter(stays).map(taint);
+                pairs.chain(taints).chain(cordon.then(|| "cordon".to_owned())).collect()
+            }
+        }
+    }
+}
+
+/// A node to be rolled back, and what is taken from it by that.
+struct Planned {
+    name: String,
+    takes: BTreeSet<String>,
+}
+
 /// Where to.
 #[derive(Clone, Copy)]
 struct Goal {
@@ -57,19 +100,19 @@ pub(crate) async fn run(args: &RollbackArgs, config: &DeskConfig, screen: &mut S
         entries
     };
     let mut tally = Tally::default();
-    let names = plan(&entries, &desk, goal, args, screen, &mut tally)?;
-    if names.is_empty() {
+    let planned = plan(&entries, &desk, goal, args, screen, &mut tally)?;
+    if planned.is_empty() {
         return tally.end(screen, "Nothing to roll back");
     }
     if args.dry_run {
-        return tally.end(screen, &format!("{} would be rolled back (dry run)", count(names.len())));
+        return tally.end(screen, &format!("{} would be rolled back (dry run)", count(planned.len())));
     }
-    let question = format!("Roll {} back to {:.0}?", count(names.len()), goal.at);
+    let question = format!("Roll {} back to {:.0}?", count(planned.len()), goal.at);
     if !screen.confirm(&question, args.yes)? {
         screen.note("Nothing was changed.")?;
         return Ok(1);
     }
-    let done = carry_out(&names, &desk, goal, screen, &mut tally).await?;
+    let done = carry_out(&planned, &desk, goal, screen, &mut tally).await?;
     tally.end(screen, &format!("{} rolled back", count(done)))
 }
 
@@ -106,8 +149,8 @@ fn plan(
     args: &RollbackArgs,
     screen: &mut Screen,
     tally: &mut Tally,
-) -> Result<Vec<String>, Error> {
-    let mut names = Vec::new();
+) -> Result<Vec<Planned>, Error> {
+    let mut planned = Vec::new();
     for entry in entries {
         match step(entry, desk, goal) {
             Ok(Step::Nothing) => tally.unchanged += 1,
@@ -122,7 +165,7 @@ fn plan(
                 if args.dry_run || !args.yes {
                     show(entry, &step, goal, screen)?;
                 }
-                names.push(entry.name.clone());
+                planned.push(Planned { name: entry.name.clone(), takes: step.takes(entry) });
             }
             Err(error) => {
                 tally.failed += 1;
@@ -130,7 +173,7 @@ fn plan(
             }
         }
     }
-    Ok(names)
+    Ok(planned)
 }
 
 /// What to do about a node.
@@ -152,9 +195,24 @@ fn step(entry: &Entry, desk: &Desk, goal: Goal) -> Result<Step, Error> {
     match entry.live() {
         Some(_) => on_node(entry, &past, desk, goal.scope),
         None if record.state != State::Closed => Err(not_closed(name)),
-        None => Ok(rewrite(record, &past, goal.scope, Timestamp::now())
-            .map_or(Step::Nothing, |next| Step::Record(Box::new(next)))),
+        None => match rewrite(record, &past, &desk.policy, goal.scope, Timestamp::now()) {
+            Err(refusal) => Err(refused(name, &refusal)),
+            Ok(None) => Ok(Step::Nothing),
+            Ok(Some(next)) => Ok(Step::Record(Box::new(next))),
+        },
     }
+}
+
+/// Why it is not done, and what can be done instead.
+fn refused(name: &str, refusal: &Refusal) -> Error {
+    let instead = match refusal {
+        _ if !refusal.is_about_taking() => "",
+        Refusal::NotRecorded { .. } => {
+            "; wait until a replica recorded it, or leave out --exact: then what is missing comes back, and nothing is removed"
+        }
+        _ => "; leave out --exact: then what is missing comes back, and nothing is removed",
+    };
+    Error::Said(format!("node {name:?}: {refusal}{instead}"))
 }
 
 /// What to change on a living node, whose record has to be its own.
@@ -171,16 +229,14 @@ pub(crate) fn on_node(entry: &Entry, past: &Past<'_>, desk: &Desk, scope: Scope)
         return said(&format!("it did not get its own back yet: `perennial restore {name}` first"));
     }
     let Some(content) = &live.content else { return said("it was not read whole") };
-    let Some(rule) = desk.policy.rule_for(&content.labels, Some(&record.labels())) else {
-        return said("no rule of the policy matches it");
-    };
-    match undo(past, live, content, rule, scope) {
-        None => said("that state was another machine's, and the policy tells machines apart"),
-        Some(undo) if undo.is_empty() && undo.withheld.is_empty() => Ok(Step::Nothing),
-        Some(undo) if undo.is_empty() => {
-            said(&format!("privileged labels of another machine are not given: {}", undo.withheld.join(", ")))
-        }
-        Some(undo) => Ok(Step::Node(undo)),
+    match undo(record, past, live, content, &desk.policy, scope) {
+        Err(refusal) => Err(refused(name, &refusal)),
+        Ok(undo) if undo.is_empty() && undo.withheld.is_empty() => Ok(Step::Nothing),
+        Ok(undo) if undo.is_empty() => said(&format!(
+            "privileged labels are left alone, that state was another machine's: {}",
+            undo.withheld.join(", ")
+        )),
+        Ok(undo) => Ok(Step::Node(undo)),
     }
 }
 
@@ -240,28 +296,30 @@ pub(crate) fn show_undo(entry: &Entry, undo: &Undo, screen: &mut Screen) -> Resu
         None => {}
     }
     for key in &undo.withheld {
-        screen.say(format_args!("    {key} is not given: it is privileged, and was another machine's"))?;
+        screen.say(format_args!(
+            "    {key} is left alone: it is privileged, and that state was another machine's"
+        ))?;
     }
     Ok(())
 }
 
 /// Does it, some at once, and returns how many it was done for.
 async fn carry_out(
-    names: &[String],
+    planned: &[Planned],
     desk: &Desk,
     goal: Goal,
     screen: &mut Screen,
     tally: &mut Tally,
 ) -> Result<usize, Error> {
-    let each = names.iter().map(|name| async move {
-        let done = settle(async || one(name, desk, goal).await).await;
-        (name, done)
+    let each = planned.iter().map(|planned| async move {
+        let done = settle(async || one(planned, desk, goal).await).await;
+        (&planned.name, done)
     });
     let mut each = futures::stream::iter(each).buffer_unordered(AT_ONCE);
     let (mut done, mut seen) = (0, 0);
     while let Some((name, result)) = each.next().await {
         seen += 1;
-        screen.progress(seen, names.len())?;
+        screen.progress(seen, planned.len())?;
         match result {
             Ok(true) => {
                 done += 1;
@@ -277,9 +335,17 @@ async fn carry_out(
     Ok(done)
 }
 
-async fn one(name: &str, desk: &Desk, goal: Goal) -> Result<bool, Error> {
+async fn one(planned: &Planned, desk: &Desk, goal: Goal) -> Result<bool, Error> {
+    let name = &planned.name;
     let entry = desk.known(name).await?;
-    match step(&entry, desk, goal)? {
+    let step = step(&entry, desk, goal)?;
+    // The person said yes to what there was to see.
+    if let Some(more) = step.takes(&entry).difference(&planned.takes).next() {
+        return Err(Error::Said(format!(
+            "it changed meanwhile, and would lose more than was shown ({more}): try again"
+        )));
+    }
+    match step {
         Step::Nothing | Step::NothingElse => Ok(false),
         Step::Node(undo) => {
             let Some(live) = entry.live() else { return Ok(false) };

@@ -1,9 +1,8 @@
 //! `perennial show`: one node against its record, its Events and its former states.
 
 use jiff::Timestamp;
-use perennial_core::keeper::undo::{Past, states};
 use perennial_core::kept::Kept;
-use perennial_core::record::Record;
+use perennial_core::record::{Past, Record};
 use serde::Serialize;
 
 use super::compare::{Row, changes, compare};
@@ -135,7 +134,7 @@ fn former(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> 
     }
     let uid = entry.live().map_or(record.incarnation.uid, |live| live.uid);
     let mut table = Table::new(&["AGE", "RECORDED", "LIFE", "LABELS", "WHAT CHANGED AFTERWARDS"]);
-    let all: Vec<Past<'_>> = states(record).collect();
+    let all: Vec<Past<'_>> = record.states().collect();
     for pair in all.windows(2) {
         let [after, past] = pair else { continue };
         let life = if past.incarnation.uid == uid { "this" } else { "another" };
@@ -143,11 +142,16 @@ fn former(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> 
             age(past.captured_at, desk.now).into(),
             format!("{:.0}", past.captured_at).into(),
             life.into(),
-            past.kept.labels.len().to_string().into(),
-            changed(past.kept, after.kept).into(),
+            past.labels().len().to_string().into(),
+            changed(&whole(past), &whole(after)).into(),
         ]);
     }
     table.show(screen, 2)
+}
+
+/// A state with the labels that waited: they move to and fro while a node returns.
+fn whole(past: &Past<'_>) -> Kept {
+    Kept { labels: past.labels().into_owned(), ..past.kept.clone() }
 }
 
 /// What became of one state in the next, in a few words.

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perennial_core::keeper::undo::states;
 use perennial_core::ranks::Ranks;
-use perennial_core::record::Record;
 use serde::Serialize;
 
 use super::desk::{Desk, Member};
@@ -97,7 +95,7 @@ fn status(entries: &[Entry], desk: &Desk, brake: Option<&RecordObject>) -> Statu
     let members = desk.members.iter().flatten();
     let mut back_and_forth: Vec<Churn> = entries
         .iter()
-        .filter_map(|entry| Some((entry, churn(entry.record()?))))
+        .filter_map(|entry| Some((entry, entry.record()?.churn())))
         .filter(|(_, times)| *times > 0)
         .map(|(entry, times)| Churn { node: entry.name.clone(), times })
         .collect();
@@ -124,12 +122,6 @@ fn status(entries: &[Entry], desk: &Desk, brake: Option<&RecordObject>) -> Statu
 fn engaged(brake: &RecordObject) -> Option<bool> {
     let text = brake.data.as_ref()?.get("brake.json")?;
     serde_json::from_str::<serde_json::Value>(text).ok()?["engaged"].as_bool()
-}
-
-/// How often what is kept went back to a state it had just left, as far as is remembered.
-fn churn(record: &Record) -> usize {
-    let states: Vec<_> = states(record).map(|past| past.kept).collect();
-    states.windows(3).filter(|three| three[0] == three[2] && three[0] != three[1]).count()
 }
 
 fn member_row(member: &Member, living: &[&Entry], desk: &Desk) -> MemberRow {

@@ -4,7 +4,6 @@
 //! a node, so that memory stays bounded however long the API server is away.
 
 mod cells;
-mod churn;
 mod entry;
 mod fold;
 mod kin;
@@ -345,12 +344,12 @@ impl Ledger {
         self.fleet.counts()
     }
 
-    /// The nodes whose kept values go back and forth most often, and how often they did.
+    /// The nodes whose records went back to the state that they had just left most often, and how often.
     ///
     /// Looks at every line: a few milliseconds for 100,000 of them, once a second while somebody looks.
     pub(crate) fn churners(&self, most: usize) -> Vec<(Name, u16)> {
-        let churned = self.entries.iter().filter(|(_, entry)| entry.churn.times() > 0);
-        let mut churned: Vec<_> = churned.map(|(name, entry)| (name.clone(), entry.churn.times())).collect();
+        let churned = self.entries.iter().filter(|(_, entry)| entry.churn > 0);
+        let mut churned: Vec<_> = churned.map(|(name, entry)| (name.clone(), entry.churn)).collect();
         churned.sort_by(|(a, often), (b, oftener)| oftener.cmp(often).then(a.cmp(b)));
         churned.truncate(most);
         churned

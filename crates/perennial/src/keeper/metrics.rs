@@ -98,7 +98,7 @@ impl Metrics {
             ("labels_restored", "Labels put back", &self.labels_restored),
             (
                 "churn",
-                "Saves of a state that the node had before: something keeps setting old values",
+                "Times that what is kept of a node went back to the state that it had just left (A, B, A): something keeps setting old values",
                 &self.churn,
             ),
             ("records_refused", "Records that would not fit into a ConfigMap", &self.refused),

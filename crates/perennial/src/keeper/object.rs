@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::cluster::{Followed, Meta};
 
+/// What stands for the policy of what a person wrote into a record.
+const BY_HAND: &[u8] = b"a hand";
+
 /// A Node, whole or by its metadata alone.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct NodeObject {
@@ -225,9 +228,17 @@ impl RecordObject {
     /// The record as its content shows it.
     pub(crate) fn whole(&self, node: &str) -> Seen {
         let text = self.data.as_ref().and_then(|data| data.get(DATA_KEY)).map(String::as_str);
-        let hint = self.metadata.annotations.as_ref().and_then(Summary::uid_hint);
+        let annotations = self.metadata.annotations.as_ref();
+        let hint = annotations.and_then(Summary::uid_hint);
         let body = match Record::parse(node, text) {
-            Ok(record) => Body::Whole(Box::new(record)),
+            Ok(mut record) => {
+                let told = annotations.and_then(Summary::from_annotations);
+                if told.is_some_and(|told| told.digest != record.kept.digest()) {
+                    // Somebody edited it: no policy chose that, and what it lacks may have been there.
+                    record.policy = Digest::of(BY_HAND);
+                }
+                Body::Whole(Box::new(record))
+            }
             Err(ParseError::Newer { .. }) => Body::Newer,
             Err(error) => Body::Unreadable { why: error.to_string(), hint, aside: false },
         };

@@ -29,7 +29,7 @@ impl Report {
         let record = &write.record;
         let uid = record.incarnation.uid;
         self.metrics.saves.inc(transition);
-        if write.churned {
+        if record.went_back() {
             self.metrics.churn.inc();
         }
         let (labels, waiting) = (record.kept.labels.len(), record.waiting.len());

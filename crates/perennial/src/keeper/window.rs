@@ -89,7 +89,7 @@ pub(crate) struct Fleet {
     pub(crate) records: usize,
     /// The brake is on.
     pub(crate) braked: bool,
-    /// The nodes whose records go back and forth most often, and how often.
+    /// The nodes whose records went back to the state that they had just left most often, and how often.
     pub(crate) churners: Vec<(Name, u16)>,
 }
 

@@ -93,7 +93,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("perennial_labels_restored_total", "What it is for."),
     (
         "perennial_churn_total",
-        "Two hands set the same label to different values. The page and the command line name the nodes.",
+        "Two hands set the same label to different values. The page and `perennial status` name the nodes, and count the same.",
     ),
     ("perennial_records_refused_total", "Keep fewer annotations: a ConfigMap holds 1 MiB."),
     (

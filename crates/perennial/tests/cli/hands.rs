@@ -1,6 +1,6 @@
 //! pause, resume, forget: a person's word, on nodes that live and on nodes that are away.
 
-use perennial_core::record::State;
+use perennial_core::record::{SCHEMA, State};
 
 use crate::world::{Labels, World, pairs};
 
@@ -74,4 +74,28 @@ async fn nodes_are_forgotten_after_a_question() {
     world.register("worker-2", &pairs([])).await;
     world.caught_up().await;
     assert_eq!(world.labels("worker-2").await, pairs([]));
+}
+
+#[tokio::test]
+async fn what_a_newer_version_wrote_is_changed_by_no_command() {
+    let world = World::start().await;
+    world.register(NODE, &labels()).await;
+    world.recorded(NODE, &labels()).await;
+    world.delete(NODE).await;
+    let mut record = serde_json::json!(world.closed(NODE, &labels()).await);
+    let person = world.person();
+    let backup = world.file("backup.jsonl");
+    person.says(&format!("export -f {}", backup.display())).await.good();
+    record["schema"] = (SCHEMA + 1).into();
+    record["invention"] = "of the future".into();
+    world.edit_record(NODE, &record.to_string()).await;
+    let newer = world.config_map(NODE).await;
+
+    for line in ["rollback worker-1 --to 1s --exact --yes", "pause worker-1", "forget worker-1 --yes"] {
+        let told = person.says(line).await.bad();
+        assert!(told.contains("newer") || told.contains("cannot be read"), "{line}: {told}");
+    }
+    let told = person.says(&format!("import {} --overwrite --yes", backup.display())).await;
+    assert!(told.out.contains("left alone"), "{told:?}");
+    assert_eq!(world.config_map(NODE).await, newer);
 }

@@ -1,6 +1,6 @@
 //! Somebody who types commands.
 
-use std::io::Cursor;
+use std::io::{BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -73,13 +73,34 @@ impl Person {
 
     /// Runs a command.
     pub(crate) async fn says(&self, line: &str) -> Heard {
+        let person = self.answer.clone().map(|answer| Box::new(Cursor::new(answer)) as Box<_>);
+        self.answers(line, person).await
+    }
+
+    /// Runs a command, and says yes to its question once `meanwhile` is over. That needs a thread of its own.
+    pub(crate) async fn says_yes_after(
+        &self,
+        line: &str,
+        meanwhile: impl Future<Output = ()> + Send + 'static,
+    ) -> Heard {
+        let (asked, question) = tokio::sync::oneshot::channel();
+        let (over, answer) = std::sync::mpsc::channel();
+        tokio::spawn(async move {
+            question.await.unwrap();
+            meanwhile.await;
+            over.send(()).unwrap();
+        });
+        self.answers(line, Some(Box::new(Hesitant { asked: Some(asked), answer, yes: Cursor::new("yes\n") })))
+            .await
+    }
+
+    async fn answers(&self, line: &str, person: Option<Box<dyn BufRead + Send>>) -> Heard {
         let words = line.split_whitespace().map(str::to_owned);
         let list = std::iter::once("perennial".to_owned()).chain(words).chain(self.flags.iter().cloned());
         let Command::Operate(operation) = Args::try_from_list(list).unwrap().command else {
             panic!("{line} is no command for people")
         };
         let (out, err) = (Paper::default(), Paper::default());
-        let person = self.answer.clone().map(|answer| Box::new(Cursor::new(answer)) as Box<_>);
         let mut screen =
             Screen::new(Box::new(out.clone()), Box::new(err.clone()), self.width, self.colour, person);
         let around = Surroundings::new(|_| None, PathBuf::from("/nonexistent"), false);
@@ -98,6 +119,34 @@ impl World {
     /// A file in this world's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.plane.folder().join(format!("{}-{name}", self.namespace()))
+    }
+}
+
+/// Somebody who says yes, but not before something else happened.
+struct Hesitant {
+    asked: Option<tokio::sync::oneshot::Sender<()>>,
+    answer: std::sync::mpsc::Receiver<()>,
+    yes: Cursor<&'static str>,
+}
+
+impl Read for Hesitant {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.fill_buf()?;
+        self.yes.read(into)
+    }
+}
+
+impl BufRead for Hesitant {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if let Some(asked) = self.asked.take() {
+            asked.send(()).unwrap();
+            self.answer.recv().unwrap();
+        }
+        self.yes.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.yes.consume(amount);
     }
 }
 

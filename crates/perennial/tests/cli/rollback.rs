@@ -1,5 +1,7 @@
 //! rollback: undo, on nodes that live and on nodes that are away.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -89,4 +91,85 @@ async fn what_cannot_be_undone_is_said_and_does_not_stop_the_others() {
     assert!(told.contains("\"soon\" is no time"), "{told}");
     let told = person.says("rollback nobody --to 1m").await.bad();
     assert_eq!(told, "Error from server (NotFound): nodes \"nobody\" not found\n");
+}
+
+#[tokio::test]
+async fn what_a_narrower_policy_left_out_is_not_taken_for_new() {
+    let world = World::with_policy("rules: [{labels: {include: [team, probe]}}]").await;
+    world.register("worker-1", &labels()).await;
+    world.recorded("worker-1", &pairs([("team", "blue")])).await;
+    let well = Timestamp::now();
+    world.change_policy("rules: [{}]");
+    world.recorded("worker-1", &labels()).await;
+    world.label("worker-1", "team", None).await;
+    world.recorded("worker-1", &pairs([("pool", "web")])).await;
+
+    let file = world.file("policy.yaml");
+    std::fs::write(&file, "rules: [{}]").unwrap();
+    let (person, wide) = (world.person(), file.display());
+    let told =
+        person.says(&format!("rollback worker-1 --to {well} --exact --yes --policy {wide}")).await.bad();
+    for words in ["that state was kept under another policy", "the label pool", "leave out --exact"] {
+        assert!(told.contains(words), "{told}");
+    }
+    assert_eq!(world.labels("worker-1").await, pairs([("pool", "web")]));
+    person.says(&format!("rollback worker-1 --to {well} --yes --policy {wide}")).await.good();
+    assert_eq!(world.labels("worker-1").await, labels());
+    world.recorded("worker-1", &labels()).await;
+
+    // The same for what is given when it returns.
+    world.delete("worker-1").await;
+    world.closed("worker-1", &labels()).await;
+    let told =
+        person.says(&format!("rollback worker-1 --to {well} --exact --yes --policy {wide}")).await.bad();
+    assert!(told.contains("that state was kept under another policy"), "{told}");
+    world.closed("worker-1", &labels()).await;
+}
+
+#[tokio::test]
+async fn a_time_at_which_a_node_bore_nothing_is_a_state_like_any_other() {
+    let world = World::start().await;
+    world.register("worker-1", &labels()).await;
+    world.recorded("worker-1", &labels()).await;
+    world.patch("worker-1", json!({ "metadata": { "labels": { "team": null, "pool": null } } })).await;
+    world.recorded("worker-1", &pairs([])).await;
+    let bare = Timestamp::now();
+    world.label("worker-1", "came", Some("since")).await;
+    world.recorded("worker-1", &pairs([("came", "since")])).await;
+
+    let person = world.person();
+    let plain = person.says(&format!("rollback worker-1 --to {bare} --yes")).await;
+    assert!(plain.err.contains("Nothing to roll back"), "{plain:?}");
+    assert_eq!(world.labels("worker-1").await, pairs([("came", "since")]));
+    person.says(&format!("rollback worker-1 --to {bare} --exact --yes")).await.good();
+    assert_eq!(world.labels("worker-1").await, pairs([]));
+}
+
+#[tokio::test]
+async fn what_nobody_recorded_yet_is_not_taken() {
+    let (mut world, well) = slipped().await;
+    world.stop_keeper().await;
+    world.label("worker-1", "unseen", Some("yes")).await;
+    let told = world.person().says(&format!("rollback worker-1 --to {well} --exact --yes")).await.bad();
+    assert!(told.contains("the label unseen is not recorded yet"), "{told}");
+    assert_eq!(world.labels("worker-1").await.get("came").map(String::as_str), Some("since"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_came_after_the_question_is_not_taken_by_the_answer() {
+    let (world, well) = slipped().await;
+    let world = Arc::new(world);
+    let later = Arc::clone(&world);
+    let line = format!("rollback worker-1 worker-2 --to {well} --exact");
+    let person = world.person();
+    let told = person.says_yes_after(&line, async move {
+        later.label("worker-1", "late", Some("yes")).await;
+        let all = pairs([("pool", "other"), ("came", "since"), ("late", "yes")]);
+        later.recorded("worker-1", &all).await;
+    });
+    let told = told.await;
+    assert!(told.err.contains("would lose more than was shown (label late)"), "{told:?}");
+    assert!(told.err.contains("1 node rolled back, 1 failed."), "{told:?}");
+    assert_eq!(world.labels("worker-1").await.len(), 3);
+    assert_eq!(world.labels("worker-2").await, labels());
 }

@@ -74,6 +74,7 @@ async fn a_record_edited_by_hand_while_its_node_lives_follows_the_node_again() {
     let followed = |now: &Record| now.kept == record.kept && now.sequence == record.sequence + 1;
     let record = world.record_becomes(NODE, "follows the node again", followed).await;
     assert_eq!(record.previous[0].kept.labels, pairs([("team", "red")]), "the edit stays for undo");
+    assert_ne!(record.previous[0].policy, Some(record.policy), "what it lacks may have been there");
     world.caught_up().await;
     assert_eq!(world.node(NODE).await, node);
 }

@@ -67,6 +67,11 @@ async fn rights_come_back_with_the_rest_onto_the_same_machine() {
     let node = world.node(NODE).await;
     let mark = format!("{},privileged", node.metadata.uid.unwrap());
     assert_eq!(node.metadata.annotations, Some(pairs([(MARK, &mark)])));
+    // It is what it was: no former state, and nothing that went back and forth.
+    let record = world.record(NODE).await.unwrap();
+    let former: Vec<_> = record.previous.iter().map(|previous| &previous.kept.labels).collect();
+    assert!(!former.contains(&&plain()), "{former:?}");
+    assert_eq!((record.churn(), world.metric("churn_total").to_string()), (0, "0".to_owned()));
 }
 
 #[tokio::test]

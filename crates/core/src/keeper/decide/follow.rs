@@ -7,7 +7,7 @@ use crate::keeper::identity::{Likeness, keys_like, likeness};
 use crate::keeper::line::{Live, Provider, Seen};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why, Write};
-use crate::keeper::write::{give, patch_waiting, save, still};
+use crate::keeper::write::{give, next, patch_waiting, save, still};
 use crate::kept::{Content, Digest, Kept, Pairs};
 use crate::policy::{Narrow, Rule};
 use crate::record::{Record, State, Summary, Waiting};
@@ -130,10 +130,11 @@ impl Case<'_> {
         let missing = same.iter().any(|(key, waiting)| !landed(key, waiting));
         same.retain(|key, waiting| landed(key, waiting));
         if (!same.is_empty() || !other.is_empty()) && self.cx.capture {
-            let mut write = save(self.node, Some(record), live, self.keep(record, rule, content), self.cx);
-            write.record.waiting.retain(|key, _| !other.contains_key(key) && !same.contains_key(key));
-            write.notice = (!other.is_empty()).then_some(Notice::PrivilegedDropped);
-            return Plan::Save(write);
+            let saved = save(self.node, Some(record), live, self.keep(record, rule, content), self.cx).record;
+            let mut waiting = saved.waiting.clone();
+            waiting.retain(|key, _| !other.contains_key(key) && !same.contains_key(key));
+            let notice = (!other.is_empty()).then_some(Notice::PrivilegedDropped);
+            return Plan::Save(Write { notice, ..next(Some(record), Record { waiting, ..*saved }) });
         }
         if missing && self.cx.restore {
             return Plan::Patch(Box::new(patch_waiting(record, live, content, rule)));

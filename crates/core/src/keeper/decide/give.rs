@@ -9,7 +9,6 @@ use crate::keeper::line::{Kin, Live, Provider, Seen};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Erasure, Notice, Plan, Why};
 use crate::keeper::write::{close, due, give, patch};
-use crate::kept::Kept;
 use crate::policy::{Identity, Rule};
 use crate::record::{Record, State, Summary, Unproved};
 
@@ -129,10 +128,8 @@ impl Case<'_> {
         // What goes into `previous` is the end, which the record may not hold yet.
         let ended = close(self.line, self.node, record, memory.clone(), self.cx).record;
         let sequence = record.map_or(0, |record| record.sequence);
-        // With the privileged labels that wait: nobody waits for them any more.
-        let kept = Kept { labels: ended.labels().into_owned(), ..ended.kept.clone() };
         let captured_at = record.map_or(self.cx.now, Record::held_since);
-        let ended = Record { kept, captured_at, kept_since: None, sequence, ..*ended };
+        let ended = Record { captured_at, kept_since: None, sequence, ..*ended };
         if let Some(plan) = self.inherit(Some(&ended), live, rule) {
             return plan;
         }

@@ -156,8 +156,8 @@ fn the_end_of_a_node_that_no_rule_matches_any_more_keeps_what_was_recorded() {
     gone(15)
         .ends([end(U1, 15).label("a", "2")])
         .with(open(U1, 10).label("a", "1"))
-        .policy(pools.clone())
-        .closes(next(closed(U1, 15).label("a", "1").under(&pools)));
+        .policy(pools)
+        .closes(next(closed(U1, 15).label("a", "1")));
 }
 
 // Absent, none or closed(U1), a newer end held: Close with it.

@@ -9,7 +9,7 @@ pub(super) use super::case::*;
 use crate::keeper::{End, Hand, Live, Mark, Notice, Patch, Provider, Write};
 use crate::kept::{Content, Kept, Pairs, Taint};
 use crate::policy::Policy;
-use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Unproved, Version, Waiting, WaitingKeys};
+use crate::record::{Incarnation, Record, SCHEMA, State, Unproved, Version, Waiting, WaitingKeys};
 
 pub(super) const NODE: &str = "worker-1";
 pub(super) const U1: Uuid = Uuid::from_u128(1);
@@ -253,9 +253,7 @@ impl RecordWords for Record {
 
     /// Remembers `earlier` after what it remembers already.
     fn before(mut self, earlier: &Record) -> Self {
-        let captured_at = earlier.held_since();
-        let Record { incarnation, kept, .. } = earlier.clone();
-        self.previous.push(Previous { incarnation, kept, captured_at });
+        self.previous.push(earlier.now().to_previous());
         self
     }
 
@@ -270,7 +268,6 @@ pub(super) fn first(record: Record) -> Write {
         record: Box::new(Record { sequence: 1, captured_at: NOW, ..record }),
         notice: None,
         braked: false,
-        churned: false,
     }
 }
 
@@ -281,13 +278,6 @@ pub(super) fn next(record: Record) -> Write {
     let mut write = first(record);
     write.record.sequence = SEQUENCE + 1;
     write.record.kept_since = write.record.previous.is_empty().then_some(THEN);
-    write
-}
-
-/// The same where the one that was seen held nothing.
-pub(super) fn after_empty(record: Record) -> Write {
-    let mut write = next(record);
-    write.record.kept_since = None;
     write
 }
 

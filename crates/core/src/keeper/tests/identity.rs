@@ -49,7 +49,8 @@ fn another_machine_is_given_nothing_whatever_the_record() {
             .policy(provider())
             .plan_is_save_of(|saved| assert_eq!((saved.incarnation.uid, saved.kept.labels.len()), (U2, 1)));
     }
-    let before = Record { captured_at: NOW, ..closed(U1, 15).machine("m1").label("a", "1") };
+    let before = closed(U1, 15).machine("m1").label("a", "1").under(&provider());
+    let before = Record { captured_at: NOW, ..before };
     node(newborn()).ends(ends()).policy(provider()).saves(telling(
         Notice::OtherMachine,
         first(open(U2, 20).machine("m2").label("b", "1").under(&provider()).before(&before)),
@@ -64,7 +65,7 @@ fn another_machine_is_given_nothing_whatever_the_record() {
 #[test]
 fn what_is_remembered_of_another_machine_is_its_end_and_what_the_record_held() {
     let record = open(U1, 10).machine("m1").label("a", "0").under(&provider());
-    let ended = closed(U1, 15).machine("m1").label("a", "1");
+    let ended = closed(U1, 15).machine("m1").label("a", "1").under(&provider());
     node(live(U2, 20).machine("m2").label("b", "1"))
         .ends([end(U1, 15).machine("m1").label("a", "1")])
         .with(record.clone())
@@ -80,10 +81,9 @@ fn what_is_remembered_of_another_machine_is_its_end_and_what_the_record_held() {
 #[test]
 fn what_is_remembered_of_another_machine_includes_what_waited_for_it() {
     let record = closed(U2, 15).machine("m1").label("a", "1").waits(ROLE, "", Some("m1")).under(&provider());
-    let state = closed(U2, 15).machine("m1").label("a", "1").label(ROLE, "");
-    node(live(U3, 20).machine("m2").label("b", "1")).with(record).policy(provider()).saves(telling(
+    node(live(U3, 20).machine("m2").label("b", "1")).with(record.clone()).policy(provider()).saves(telling(
         Notice::OtherMachine,
-        next(open(U3, 20).machine("m2").label("b", "1").under(&provider()).before(&state)),
+        next(open(U3, 20).machine("m2").label("b", "1").under(&provider()).before(&record)),
     ));
 }
 
@@ -140,10 +140,15 @@ fn a_newborn_of_another_machine_that_died_inherits_nothing() {
 fn a_machine_is_given_what_it_left_under_another_name() {
     let kin = Record { node: "old".to_owned(), ..closed(U1, 500).machine("m1").label("a", "1") };
     let kin = || Kin::Closed(Box::new(kin.clone()));
-    let expected = || giving(U2, 20).machine("m1").label("a", "1").under(&machine());
+    // Whichever policy chose it there.
+    let expected = || giving(U2, 20).machine("m1").label("a", "1");
     node(live(U2, 20).machine("m1")).kin(kin()).policy(machine()).gives(first(expected()));
     let empty = closed(U3, 15).under(&machine());
-    node(live(U2, 20).machine("m1")).kin(kin()).with(empty).policy(machine()).gives(after_empty(expected()));
+    node(live(U2, 20).machine("m1"))
+        .kin(kin())
+        .with(empty.clone())
+        .policy(machine())
+        .gives(next(expected().before(&empty)));
     let others = closed(U3, 15).machine("m2").label("b", "1").under(&machine());
     node(live(U2, 20).machine("m1"))
         .kin(kin())
@@ -156,7 +161,7 @@ fn a_machine_is_given_what_it_left_under_another_name() {
 fn a_machine_is_given_the_newest_of_what_it_left_under_its_names() {
     let own = closed(U1, 15).machine("m1").label("a", "1").under(&machine());
     let elsewhere = |version| {
-        let record = closed(U3, version).machine("m1").label("a", "2");
+        let record = closed(U3, version).machine("m1").label("a", "2").under(&machine());
         Kin::Closed(Box::new(Record { node: "other".to_owned(), ..record }))
     };
     let back = || node(live(U2, 20).machine("m1")).with(own.clone()).policy(machine());
@@ -223,9 +228,8 @@ fn a_machine_that_becomes_known_is_saved() {
 #[test]
 fn privileged_keys_wait_when_a_record_is_given() {
     let record = closed(U1, 15).machine("m1").label("a", "1").label(ROLE, "");
-    let mut write = next(giving(U2, 20).label("a", "1").waits(ROLE, "", Some("m1")).before(&record));
-    write.record.incarnation.provider_id = None;
-    node(live(U2, 20)).with(record).gives(write);
+    let given = giving(U2, 20).label("a", "1").waits(ROLE, "", Some("m1"));
+    node(live(U2, 20)).with(record).gives(next(given));
 }
 
 #[test]
@@ -281,10 +285,11 @@ fn waiting_keys_stay_through_lives_that_end_unmarked() {
         Some("m1"),
     )));
     let record = closed(U1, 15).machine("m1").label(ROLE, "");
-    gone(25)
-        .ends([end(U2, 25)])
-        .with(record.clone())
-        .closes(next(closed(U2, 25).machine("m1").waits(ROLE, "", Some("m1")).before(&record)));
+    gone(25).ends([end(U2, 25)]).with(record).closes(next(closed(U2, 25).machine("m1").waits(
+        ROLE,
+        "",
+        Some("m1"),
+    )));
 }
 
 #[test]
@@ -301,18 +306,19 @@ fn waiting_keys_leave_the_record_once_they_were_given() {
     let record = open(U2, 25).label("a", "1").given().waits(ROLE, "", Some("m1"));
     node(live(U2, 35).label("a", "1").label(ROLE, "").marked_full().machine("m1"))
         .with(record.clone())
-        .saves(next(open(U2, 35).machine("m1").label("a", "1").label(ROLE, "").given().before(&record)));
+        .saves(next(open(U2, 35).machine("m1").label("a", "1").label(ROLE, "").given()));
     node(live(U2, 35).label("a", "1").marked_full().machine("m1"))
-        .with(record)
-        .saves(next(open(U2, 35).machine("m1").label("a", "1").given()));
+        .with(record.clone())
+        .saves(next(open(U2, 35).machine("m1").label("a", "1").given().before(&record)));
 }
 
 #[test]
 fn waiting_keys_of_another_machine_are_dropped_and_told() {
     let record = open(U2, 25).label("a", "1").given().waits(ROLE, "", Some("m1"));
-    node(live(U2, 30).label("a", "1").marked().machine("m2"))
-        .with(record)
-        .saves(telling(Notice::PrivilegedDropped, next(open(U2, 30).machine("m2").label("a", "1").given())));
+    node(live(U2, 30).label("a", "1").marked().machine("m2")).with(record.clone()).saves(telling(
+        Notice::PrivilegedDropped,
+        next(open(U2, 30).machine("m2").label("a", "1").given().before(&record)),
+    ));
 }
 
 #[test]
@@ -337,7 +343,7 @@ fn a_key_that_is_given_early_does_not_take_those_that_still_wait_with_it() {
     node(live(U2, 30).label(OTHER, "").marked().no_machine())
         .with(both)
         .policy(bare_metal())
-        .saves(after_empty(one()));
+        .saves(next(one()));
     node(live(U2, 35).label(OTHER, "").marked().machine("m1"))
         .with(one())
         .policy(bare_metal())
@@ -349,8 +355,8 @@ fn a_key_that_was_given_in_full_and_removed_by_hand_does_not_come_back_with_the_
     let record = open(U2, 20).machine("m1").label("a", "1").given().waits(ROLE, "", Some("m1"));
     gone(25)
         .ends([end(U2, 25).label("a", "1").marked_full()])
-        .with(record)
-        .closes(next(closed(U2, 25).machine("m1").label("a", "1")));
+        .with(record.clone())
+        .closes(next(closed(U2, 25).machine("m1").label("a", "1").before(&record)));
 }
 
 #[test]
@@ -359,11 +365,12 @@ fn privileged_labels_of_an_unknown_machine_are_never_anothers() {
     gone(25)
         .ends([end(U2, 25).label(ROLE, "")])
         .with(record.clone())
-        .closes(next(closed(U2, 25).machine("m1").label("a", "1").waits(ROLE, "", None)));
+        .closes(next(closed(U2, 25).machine("m1").label("a", "1").waits(ROLE, "", None).before(&record)));
     let record = record.label(ROLE, "x");
-    gone(25).ends([end(U2, 25).label(ROLE, "y")]).with(record.clone()).closes(next(
-        closed(U2, 25).machine("m1").label("a", "1").waits(ROLE, "x", Some("m1")).before(&record),
-    ));
+    gone(25)
+        .ends([end(U2, 25).label(ROLE, "y")])
+        .with(record.clone())
+        .closes(next(closed(U2, 25).machine("m1").label("a", "1").waits(ROLE, "x", Some("m1"))));
     assert_eq!(record.state, State::Closed);
 }
 

@@ -143,8 +143,8 @@ fn what_changed_is_read_where_only_its_digest_is_known() {
 fn a_value_that_went_back_is_saved_and_counted_as_churn() {
     let before = open(U1, 5).label("a", "1");
     let record = open(U1, 10).label("a", "2").before(&before);
-    let mut write = next(open(U1, 20).label("a", "1").before(&record).before(&before));
-    write.churned = true;
+    let write = next(open(U1, 20).label("a", "1").before(&record).before(&before));
+    assert!(write.record.went_back());
     node(live(U1, 20).label("a", "1")).with(record).saves(write);
 }
 

@@ -127,9 +127,9 @@ fn what_only_another_policy_keeps_is_given_and_stays_when_the_record_is_opened()
     let opened = open(U2, 26).label("a", "1").label("b", "1").given();
     node(live(U2, 26).label("a", "1").label("b", "1").marked())
         .with(record)
-        .policy(narrow.clone())
+        .policy(narrow)
         .rollout()
-        .saves(next(under_both(opened, &narrow)));
+        .saves(next(opened));
 }
 
 #[test]
@@ -222,4 +222,37 @@ fn the_first_rule_that_matches_live_and_recorded_labels_speaks() {
         .with(record.clone())
         .policy(pools.clone())
         .gives(next(giving(U2, 20).label("pool", "gpu").label("a", "1").under(&pools)));
+}
+
+// Which policy a state is of, for undo: only one that looked at the node's content chose it.
+
+#[test]
+fn what_is_carried_on_without_a_look_stays_the_other_policys() {
+    let wide = policy("rules: [{labels: {include: ['*']}}]");
+    let narrow = keeping("a");
+    let record = || open(U1, 10).label("a", "1").under(&narrow);
+    // A pause writes down what was recorded, whatever the node bears.
+    let paused = node(live(U1, 20).label("a", "1").label("b", "1").paused(true));
+    paused
+        .with(record())
+        .policy(wide.clone())
+        .saves(next(open(U1, 20).label("a", "1").under(&narrow).on_hold()));
+    // So does an end that is gone.
+    let given = giving(U2, 20).label("a", "1").under(&narrow);
+    node(live(U2, 20).label("b", "1"))
+        .with(closed(U1, 15).label("a", "1").under(&narrow))
+        .policy(wide.clone())
+        .gives(next(given.clone()));
+    // A newborn's end is laid over it: part of it was never looked at.
+    let merged = closed(U2, 25).label("a", "1").label("b", "1");
+    let laid_over = gone(25).ends([end(U2, 25).label("b", "1")]).with(given.clone()).policy(wide.clone());
+    let Plan::Close(write) = laid_over.plan() else { panic!("not closed") };
+    assert_eq!(write.record.kept, merged.kept);
+    assert!(![wide.digest(), narrow.digest()].contains(&write.record.policy), "{write:?}");
+    // One that got its own back says all there is.
+    gone(25)
+        .ends([end(U2, 25).label("a", "1").label("b", "1").marked()])
+        .with(given.clone())
+        .policy(wide.clone())
+        .closes(next(merged.under(&wide).before(&given)));
 }

@@ -65,7 +65,10 @@ fn a_bare_node_under_an_empty_closed_record_has_nothing_to_get() {
 
 #[test]
 fn a_labelled_node_under_an_empty_closed_record_is_saved_open() {
-    node(live(U2, 20).label("a", "1")).with(closed(U1, 15)).saves(after_empty(open(U2, 20).label("a", "1")));
+    let empty = closed(U1, 15);
+    node(live(U2, 20).label("a", "1"))
+        .with(empty.clone())
+        .saves(next(open(U2, 20).label("a", "1").before(&empty)));
 }
 
 #[test]
@@ -322,8 +325,10 @@ fn a_repaired_gift_keeps_the_machine_of_the_privileged_keys_it_holds() {
     let doubtful = giving(U2, 20).waits(ROLE, "", Some("m1")).unproved(U1, State::Open);
     node(live(U2, 25).machine("m1"))
         .ends([end(U1, 15).label(ROLE, "").label("a", "1")])
-        .with(doubtful)
-        .gives(after_empty(giving(U2, 25).machine("m1").label("a", "1").waits(ROLE, "", Some("m1"))));
+        .with(doubtful.clone())
+        .gives(next(
+            giving(U2, 25).machine("m1").label("a", "1").waits(ROLE, "", Some("m1")).before(&doubtful),
+        ));
 }
 
 // Histories that run backwards.

@@ -79,9 +79,9 @@ fn the_machine_of_one_that_got_its_privileged_keys_back_is_read() {
     let record = open(U2, 20).label("a", "1").given().waits(ROLE, "", Some("m1"));
     let end = || told(U2, 25).label("a", "1").marked_full();
     gone(25).ends([end()]).with(record.clone()).reads_end(U2, 25);
-    let mut case = gone(25).ends([end()]).with(record);
+    let mut case = gone(25).ends([end()]).with(record.clone());
     case.line.end_read(U2, Some("m1".to_owned()));
-    case.closes(next(closed(U2, 25).machine("m1").label("a", "1")));
+    case.closes(next(closed(U2, 25).machine("m1").label("a", "1").before(&record)));
 }
 
 #[test]

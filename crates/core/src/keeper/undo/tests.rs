@@ -5,8 +5,6 @@ use uuid::Uuid;
 
 use super::*;
 use crate::keeper::{Hand, Mark, Provider};
-use crate::kept::Digest;
-use crate::policy::Policy;
 use crate::record::{Previous, SCHEMA, State, WaitingKeys};
 
 const NOON: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -39,7 +37,7 @@ fn record(kept: Kept, minutes: i64) -> Record {
         kept_since: None,
         deleted_at: Some(at(minutes)),
         sequence: 7,
-        policy: Digest::of(b""),
+        policy: Policy::default().digest(),
         unproved: None,
         given: false,
         paused: false,
@@ -47,8 +45,8 @@ fn record(kept: Kept, minutes: i64) -> Record {
 }
 
 fn before(mut record: Record, kept: Kept, minutes: i64) -> Record {
-    let incarnation = record.incarnation.clone();
-    record.previous.push(Previous { incarnation, kept, captured_at: at(minutes) });
+    let past = record.now().to_previous();
+    record.previous.push(Previous { kept, captured_at: at(minutes), ..past });
     record
 }
 
@@ -68,12 +66,19 @@ fn live(machine: Option<&str>, bears: &[(&str, &str)]) -> Live {
     }
 }
 
-fn undone(past: &Kept, live: &Live, policy: &str, scope: Scope) -> Option<Undo> {
-    let incarnation = Incarnation { uid: U1, provider_id: Some("m1".to_owned()) };
-    let past = Past { incarnation: &incarnation, kept: past, captured_at: NOON };
+/// The undo of a node whose record holds all that it bears, and held `past` under this same policy before.
+fn undone(past: &Kept, live: &Live, policy: &str, scope: Scope) -> Result<Undo, Refusal> {
     let policy = Policy::parse(policy).unwrap();
     let content = live.content.as_ref().unwrap();
-    undo(&past, live, content, policy.rule_for(&content.labels, None).unwrap(), scope)
+    let kept = policy.rule_for(&content.labels, None).unwrap().keep(content);
+    let mut record = before(record(kept, 30), past.clone(), 10);
+    record.previous[0].policy = Some(policy.digest());
+    undo(&record, &in_force(&record, at(10)).unwrap(), live, content, &policy, scope)
+}
+
+/// The record of a node that is away, rewritten to what it held at a quarter past.
+fn rewritten(record: &Record, scope: Scope) -> Option<Record> {
+    rewrite(record, &in_force(record, at(15)).unwrap(), &Policy::default(), scope, at(40)).unwrap()
 }
 
 fn set(changes: &[(&str, Option<&str>)]) -> Changes {
@@ -154,31 +159,44 @@ fn privileged_labels_come_back_onto_the_same_machine_alone() {
 fn another_machines_state_is_not_laid_onto_this_one_where_machines_are_told_apart() {
     let policy = "rules: [{ identity: provider }]";
     let past = labels(&[("a", "1")]);
-    assert!(undone(&past, &live(Some("m1"), &[]), policy, Scope::Reset).is_some());
-    assert_eq!(undone(&past, &live(Some("m2"), &[]), policy, Scope::Reset), None);
+    assert!(undone(&past, &live(Some("m1"), &[]), policy, Scope::Reset).is_ok());
+    assert_eq!(undone(&past, &live(Some("m2"), &[]), policy, Scope::Reset), Err(Refusal::OtherMachine));
+    let mut unread = live(None, &[]);
+    unread.provider = Provider::Unread;
+    assert_eq!(undone(&past, &unread, policy, Scope::Reset), Err(Refusal::OtherMachine));
 }
 
 #[test]
 fn a_rewritten_record_is_the_next_one_and_remembers_what_it_said() {
     let record = before(record(labels(&[("b", "2"), ("c", "3")]), 30), labels(&[("a", "1"), ("b", "1")]), 10);
-    let past = in_force(&record, at(15)).unwrap();
-    let next = rewrite(&record, &past, Scope::Reset, at(40)).unwrap();
+    let next = rewritten(&record, Scope::Reset).unwrap();
     assert_eq!(next.kept, labels(&[("a", "1"), ("b", "1"), ("c", "3")]));
     assert_eq!((next.sequence, next.version, next.state), (8, 10, State::Closed));
     assert_eq!((next.captured_at, next.deleted_at), (at(40), Some(at(30))));
     assert_eq!(next.previous[0].kept, record.kept);
-    let exact = rewrite(&record, &past, Scope::Exact, at(40)).unwrap();
+    let exact = rewritten(&record, Scope::Exact).unwrap();
     assert_eq!(exact.kept, labels(&[("a", "1"), ("b", "1")]));
     let again = in_force(&exact, at(40)).unwrap();
-    assert_eq!(rewrite(&exact, &again, Scope::Exact, at(50)), None);
+    assert_eq!(rewrite(&exact, &again, &Policy::default(), Scope::Exact, at(50)), Ok(None));
 }
 
 #[test]
 fn privileged_labels_of_another_machine_wait_for_it_in_a_rewritten_record() {
     let mut record = before(record(labels(&[("a", "1")]), 30), labels(&[(ROLE, "")]), 10);
     record.previous[0].incarnation.provider_id = Some("m0".to_owned());
-    let past = in_force(&record, at(15)).unwrap();
-    let next = rewrite(&record, &past, Scope::Reset, at(40)).unwrap();
+    let next = rewritten(&record, Scope::Reset).unwrap();
     assert!(!next.kept.labels.contains_key(ROLE));
     assert_eq!(next.waiting[ROLE].provider_id.as_deref(), Some("m0"));
 }
+
+#[test]
+fn a_rewritten_record_does_not_mix_machines_where_they_are_told_apart() {
+    let policy = Policy::parse("rules: [{ identity: provider }]").unwrap();
+    let mut record = before(record(labels(&[("a", "1")]), 30), labels(&[("b", "1")]), 10);
+    record.previous[0].incarnation = Incarnation { uid: Uuid::nil(), provider_id: Some("m0".to_owned()) };
+    let past = in_force(&record, at(15)).unwrap();
+    assert_eq!(rewrite(&record, &past, &policy, Scope::Reset, at(40)), Err(Refusal::OtherMachine));
+}
+
+mod history;
+mod taking;

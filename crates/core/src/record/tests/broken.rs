@@ -14,7 +14,13 @@ fn full() -> Value {
     let mut value: Value = serde_json::from_str(&record().to_json()).unwrap();
     let whole = json!({
         "waiting": { "node-role.kubernetes.io/db": { "value": "", "providerID": "m1" } },
-        "previous": [{ "incarnation": value["incarnation"], "kept": value["kept"], "capturedAt": value["capturedAt"] }],
+        "previous": [{
+            "incarnation": value["incarnation"],
+            "kept": value["kept"],
+            "waiting": { "node-role.kubernetes.io/db": { "value": "" } },
+            "capturedAt": value["capturedAt"],
+            "policy": value["policy"],
+        }],
         "deletedAt": value["capturedAt"],
         "unproved": { "uid": value["incarnation"]["uid"], "from": "open" },
         "given": true,
@@ -83,7 +89,7 @@ fn a_wrong_type_in_any_field_is_malformed() {
     let mut all = Vec::new();
     places(&whole, "", &mut all);
     assert!(all.len() > 30, "{all:?}");
-    let optional = ["/deletedAt", "/unproved", "/incarnation/providerID"];
+    let optional = ["/deletedAt", "/unproved", "/incarnation/providerID", "/previous/0/policy"];
     for place in &all {
         for wrong in [json!(-1), json!(1.5), json!([1]), json!({ "x": 1 }), json!(null), json!([[]])] {
             let mut broken = whole.clone();

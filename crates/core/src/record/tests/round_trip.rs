@@ -1,7 +1,5 @@
 //! What is written is read back.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -10,7 +8,7 @@ use uuid::Uuid;
 
 use super::record;
 use crate::kept::{Digest, Kept, Pairs, Taint};
-use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting};
+use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting, WaitingKeys};
 
 fn pairs() -> impl Strategy<Value = Pairs> {
     btree_map(".{0,8}", ".{0,8}", 0..3)
@@ -32,6 +30,12 @@ fn incarnation() -> impl Strategy<Value = Incarnation> {
         .prop_map(|(uid, provider_id)| Incarnation { uid: Uuid::from_u128(uid), provider_id })
 }
 
+fn waiting() -> impl Strategy<Value = WaitingKeys> {
+    let waiting =
+        (".{0,4}", option::of(".{0,4}")).prop_map(|(value, provider_id)| Waiting { value, provider_id });
+    btree_map(".{0,4}", waiting, 0..3)
+}
+
 fn time() -> impl Strategy<Value = Timestamp> {
     (0i64..4_000_000_000, 0i32..1_000_000_000)
         .prop_map(|(second, nano)| Timestamp::new(second, nano).unwrap())
@@ -44,17 +48,18 @@ fn state() -> impl Strategy<Value = State> {
 prop_compose! {
     fn records()(
         (node, state, incarnation, version) in (".{1,8}", state(), incarnation(), any::<u64>()),
-        (kept, waiting) in (kept(), btree_map(".{0,4}", (".{0,4}", option::of(".{0,4}")), 0..3)),
-        previous in vec((incarnation(), kept(), time()), 0..3),
+        (kept, waiting) in (kept(), waiting()),
+        previous in vec((incarnation(), kept(), waiting(), time(), option::of(any::<u128>())), 0..3),
         (captured_at, kept_since, deleted_at, sequence) in (time(), option::of(time()), option::of(time()), any::<u64>()),
         (policy, unproved) in (any::<u128>(), option::of((any::<u128>(), self::state()))),
         (given, paused) in (any::<bool>(), any::<bool>()),
     ) -> Record {
-        let waiting: BTreeMap<_, _> =
-            waiting.into_iter().map(|(key, (value, provider_id))| (key, Waiting { value, provider_id })).collect();
         let previous = previous
             .into_iter()
-            .map(|(incarnation, kept, captured_at)| Previous { incarnation, kept, captured_at })
+            .map(|(incarnation, kept, waiting, captured_at, policy)| {
+                let policy = policy.map(|policy| Digest::of(&policy.to_be_bytes()));
+                Previous { incarnation, kept, waiting, captured_at, policy }
+            })
             .collect();
         Record {
             schema: SCHEMA, node, state, incarnation, version, kept, waiting, previous, captured_at, kept_since, deleted_at,

@@ -28,6 +28,11 @@ Examples:
   As data
     perennial show worker-1 -o yaml";
 
+pub(super) const STATUS: &str = "\
+Sums up the fleet, and who does the work. At the end it names the nodes that something keeps setting old values on: what is kept of \
+a node went back to the state that it had just left (A, B, A), so many times as its record remembers. `perennial_churn_total` and the \
+page count the same.";
+
 pub(super) const DIFF: &str = "\
 Shows how living nodes differ from their records: `-` is recorded and not on the node, `+` is on the node and not \
 recorded, `~` has another value. Exit status: 0 no difference, 1 some, 2 and more for errors.";
@@ -45,7 +50,8 @@ Examples:
 pub(super) const ROLLBACK: &str = "\
 Brings nodes back to what was kept of them at some time. Records remember the last few states (`perennial show NODE` lists \
 them). What is missing since comes back and what was changed gets its old value; what was added since stays, unless --exact \
-is given. Where a node is away, its record is rewritten, and the node gets it when it returns. Every write is conditional; \
+is given: then it goes, if it is known to have come since (where the state was kept under another policy it may have been there \
+and not kept, and --exact is refused for that node). Where a node is away, its record is rewritten, and the node gets it when it returns. Every write is conditional; \
 nodes that fail are told at the end, and the exit status is 1.";
 
 pub(super) const ROLLBACK_EXAMPLES: &str = "\

@@ -20,13 +20,10 @@ pub(super) fn check(found: Vec<Found>) -> Result<Vec<Found>, Vec<String>> {
         if !is_subdomain(node) {
             problems.push(wrong(format!("{node:?} cannot be the name of a node")));
         }
-        let states = one.record.previous.iter().map(|previous| &previous.kept);
-        for kept in std::iter::once(&one.record.kept).chain(states) {
-            problems.extend(kept_problem(kept).map(wrong));
+        for past in one.record.states() {
+            let labels = past.labels().into_owned();
+            problems.extend(kept_problem(&Kept { labels, ..past.kept.clone() }).map(wrong));
         }
-        let waiting: Pairs =
-            one.record.waiting.iter().map(|(key, waiting)| (key.clone(), waiting.value.clone())).collect();
-        problems.extend(label_problem(&waiting).map(wrong));
         let mut alone = one.record.clone();
         alone.previous.clear();
         let bytes = alone.to_json().len();

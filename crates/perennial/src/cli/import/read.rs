@@ -1,7 +1,7 @@
 //! What is remembered of each node, in whatever form it is written down.
 
 use jiff::Timestamp;
-use perennial_core::kept::{Content, Pairs};
+use perennial_core::kept::{Content, Digest, Pairs};
 use perennial_core::policy::Policy;
 use perennial_core::record::{
     DATA_KEY, Incarnation, Record, SCHEMA, State, Summary, WaitingKeys, record_name, record_node,
@@ -24,6 +24,8 @@ const SLASHES: [&str; 2] = ["---SLASH---", "-SLASH-"];
 const LABEL_VERSION: &str = "label_version";
 /// What is in every namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
+/// What stands for the policy of what an older tool remembered.
+const OLDER_TOOL: &[u8] = b"an older tool";
 
 /// One record, and where it was found, for whoever has to mend it.
 #[derive(Debug)]
@@ -237,7 +239,8 @@ fn older(
         kept_since: None,
         deleted_at: None,
         sequence: 1,
-        policy: policy.digest(),
+        // No policy chose it: an older tool may have left out what this one would have kept.
+        policy: Digest::of(OLDER_TOOL),
         unproved: None,
         given: false,
         paused: false,

@@ -1,5 +1,6 @@
 //! What is read, what is refused, and that nothing is lost on the way.
 
+use perennial_core::keeper::undo::in_force;
 use perennial_core::kept::{Digest, Pairs};
 use perennial_core::policy::Policy;
 use perennial_core::record::{Record, WaitingKeys};
@@ -21,7 +22,13 @@ fn record(node: &str, labels: &[(&str, &str)]) -> Record {
         version: 900,
         kept: kept.clone(),
         waiting: WaitingKeys::new(),
-        previous: vec![Previous { incarnation, kept, captured_at: NOW }],
+        previous: vec![Previous {
+            incarnation,
+            kept,
+            waiting: WaitingKeys::new(),
+            captured_at: NOW,
+            policy: Some(Digest::of(b"policy")),
+        }],
         captured_at: NOW,
         kept_since: None,
         deleted_at: None,
@@ -66,11 +73,15 @@ fn a_record_of_another_cluster_becomes_that_of_a_node_that_is_away() {
 #[test]
 fn what_is_overwritten_stays_among_the_former_states() {
     let there = record("a", &[("team", "red")]);
-    let next = over(&there, &as_away(record("a", &[("team", "blue")]), NOW));
+    let later = NOW + jiff::SignedDuration::from_mins(5);
+    let next = over(&there, &as_away(record("a", &[("team", "blue")]), NOW), later);
     assert_eq!((next.sequence, next.version), (13, 0));
     assert_eq!(next.previous[0].kept, there.kept);
+    // Before, it was not here.
+    let found = in_force(&next, NOW).map(|past| past.kept);
+    assert_eq!((next.held_since(), found), (later, Some(&there.kept)));
     let closed = Record { state: State::Closed, ..there };
-    assert_eq!(over(&closed, &as_away(record("a", &[("team", "blue")]), NOW)).version, 900);
+    assert_eq!(over(&closed, &as_away(record("a", &[("team", "blue")]), NOW), later).version, 900);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::View;
-use super::churn::Churn;
 use crate::keeper::fleet::{Counted, Recorded, Standing};
 use crate::keeper::window::Cell;
 use crate::members::Role;
@@ -68,8 +67,8 @@ pub(crate) struct Entry {
     pub(super) owed: bool,
     /// It was last held up by the brake.
     pub(super) braked: bool,
-    /// How often what is recorded of it went back and forth.
-    pub(super) churn: Churn,
+    /// How often its record went back to the state that it had just left, since this replica watches.
+    pub(super) churn: u16,
     /// Since when there is something to do about this version of the record.
     pub(super) pending: Option<(Instant, Option<Version>)>,
     /// When it is looked at again; any other timer of its is void.
@@ -195,11 +194,15 @@ impl Entry {
 
     /// Folds a record as it is now. Returns false for one that is not newer than what is known.
     pub(super) fn record_seen(&mut self, seen: Seen) -> bool {
-        let digest = |line: &Line| line.seen().and_then(Seen::summary).map(|summary| summary.digest);
-        let before = digest(&self.line);
+        let summary = |line: &Line| line.seen().and_then(Seen::summary);
+        let before = summary(&self.line);
         let news = self.line.record_seen(seen);
-        if let (Some(from), Some(to)) = (before, digest(&self.line)) {
-            self.churn.changed(from, to);
+        if let (Some(before), Some(now)) = (before, summary(&self.line))
+            && now.went_back
+            && now.sequence > before.sequence
+        {
+            // Every replica sees every write, so each counts all of them, whoever wrote them.
+            self.churn = self.churn.saturating_add(1);
         }
         news
     }

@@ -204,7 +204,7 @@ fn records() -> Vec<Panel> {
         kinds("Ends looked up", "In etcd's history, because nobody had seen them.", "perennial_proofs_total"),
         events(
             "Back and forth",
-            "Saves of a state that the node had before: something keeps setting old values.",
+            "What is kept of a node went back to the state that it had just left (A, B, A): something keeps setting old values.",
             &[("perennial_churn_total", "churn")],
         ),
         events(

@@ -1,7 +1,7 @@
 //! The node is away: nothing is given when it returns, and the record stays as it is for a person to see.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use perennial_core::record::{Record, SCHEMA, record_name};
 use serde_json::json;
 
@@ -122,6 +122,36 @@ async fn a_record_of_a_newer_schema_is_neither_written_nor_given() {
 
     world.event(NODE, "RestoreSkipped").await;
     world.returns_and_gets_nothing(&newer).await;
+    assert_eq!(world.set_aside().await, []);
+}
+
+#[tokio::test]
+async fn a_record_of_a_newer_schema_is_not_erased_and_holds_up_nobody() {
+    let world = World::start().await;
+    let mut record = json!(world.away_node().await);
+    record["schema"] = json!(SCHEMA + 1);
+    record["invention"] = json!({ "of": "the future" });
+    world.put_text(&record.to_string()).await;
+    // As a newer build writes it: its annotations say so too.
+    let schema =
+        json!({ "metadata": { "annotations": { "perennial.dev/schema": (SCHEMA + 1).to_string() } } });
+    let patch = Patch::Merge(schema);
+    let newer = world.config_maps().patch(&record_name(NODE), &PatchParams::default(), &patch).await.unwrap();
+    world.event(NODE, "RestoreSkipped").await;
+    world.metric_reaches("records_unreadable", 1.0).await;
+
+    world.change_policy("retention: 1s\nmaxAbsent: 1");
+    world.register("worker-2", &labels()).await;
+    world.recorded("worker-2", &labels()).await;
+    world.delete("worker-2").await;
+    world.record_goes("worker-2").await;
+    assert_eq!(world.config_map(NODE).await.as_ref(), Some(&newer));
+
+    // Nor on a person's word to an older build.
+    world.register(NODE, &pairs([])).await;
+    world.annotate(NODE, "perennial.dev/forget", Some("true")).await;
+    world.caught_up_but(1).await;
+    assert_eq!(world.config_map(NODE).await.as_ref(), Some(&newer));
     assert_eq!(world.set_aside().await, []);
 }
 
