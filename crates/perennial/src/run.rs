@@ -58,7 +58,7 @@ pub enum Error {
 /// logged, where the machine that reads the log finds them, and become the exit code.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let around = Surroundings::of_process();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = match args.command {
         Command::Run(args) => {
             let config = Config::check(&args, &around)?;
