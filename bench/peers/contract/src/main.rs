@@ -16,23 +16,23 @@ mod scene;
 
 use scene::Scene;
 
-/// Checks that peers keep their contract, or measures how fast they capture a fleet.
+/// Checks that peers keep their contract, or measures them for orientation.
 #[derive(Parser)]
 struct Args {
     /// The peers' programs
     #[arg(required = true)]
     programs: Vec<PathBuf>,
-    /// Only measure a cold capture of so many nodes, for orientation
+    /// Check nothing, and measure the capture of so many nodes and their heartbeats
     #[arg(long, value_name = "NODES")]
-    capture: Option<usize>,
+    measure: Option<usize>,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     for program in &args.programs {
-        match args.capture {
-            Some(nodes) => capture(program, nodes).await?,
+        match args.measure {
+            Some(nodes) => measure(program, nodes).await?,
             None => check(program).await?,
         }
     }
@@ -62,13 +62,19 @@ async fn check(program: &Path) -> anyhow::Result<()> {
     scene.peer.stop().await
 }
 
-async fn capture(program: &Path, nodes: usize) -> anyhow::Result<()> {
+/// A cold capture, then heartbeats. `make bench` is where figures come from that count.
+async fn measure(program: &Path, nodes: usize) -> anyhow::Result<()> {
     let mut scene = Scene::set(program, nodes, false).await?;
     let started = Instant::now();
     scene.peer.start()?;
     scene.wait_for_records(nodes).await?;
     let seconds = started.elapsed().as_secs_f64();
+    let captured = scene.peer.cpu()?;
     let rate = f64::from(u32::try_from(nodes)?) / seconds;
-    println!("{}: {nodes} nodes captured in {seconds:.2}s, {rate:.0}/s, start included", scene.peer.name());
+    let name = scene.peer.name().to_owned();
+    println!("{name}: {nodes} nodes in {seconds:.2} s, {rate:.0}/s, start included; CPU {captured:.2} s");
+    let heartbeats = scene.heartbeats().await?;
+    let each = (scene.peer.cpu()? - captured) / f64::from(u32::try_from(heartbeats)?) * 1e3;
+    println!("{name}: CPU for each of {heartbeats} heartbeats {each:.3} ms; memory {}", scene.peer.memory()?);
     scene.peer.stop().await
 }

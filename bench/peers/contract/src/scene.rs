@@ -25,6 +25,8 @@ const ODD: &str = "odd";
 const SOON: Duration = Duration::from_mins(1);
 const CAPTURE: Duration = Duration::from_mins(10);
 const AT_ONCE: usize = 32;
+/// In a second.
+const HEARTBEATS: u32 = 100;
 
 /// What the peer has written, or has to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,13 +171,19 @@ impl Scene {
         self.peer.check()
     }
 
+    /// Some seconds of heartbeats. Returns how many there were.
+    pub(crate) async fn heartbeats(&self) -> anyhow::Result<usize> {
+        self.fleet.heartbeats(0..self.count, HEARTBEATS, Duration::from_secs(5)).await
+    }
+
     /// Waits until every record says what its node does, then until all was written that should be, and no more.
     async fn agree(&mut self) -> anyhow::Result<()> {
         let (nodes, records) = (&self.nodes, &self.records);
         let agreed = eventually(SOON, "the records agree with the nodes", || async {
             for node in nodes.list(&ListParams::default()).await? {
                 let name = node.name_any();
-                let record = records.get(&record_name(&name)).await.with_context(|| format!("record of {name}"))?;
+                let record =
+                    records.get(&record_name(&name)).await.with_context(|| format!("record of {name}"))?;
                 let expected = Labels::from([
                     ("uid".to_owned(), node.uid().unwrap_or_default()),
                     ("labels".to_owned(), serde_json::to_string(&kept(node.labels()))?),
@@ -188,7 +196,9 @@ impl Scene {
             Ok(Some(()))
         });
         let agreed = match agreed.await {
-            Ok(()) => eventually_eq(SOON, "what was written", self.expected, || async { self.written() }).await,
+            Ok(()) => {
+                eventually_eq(SOON, "what was written", self.expected, || async { self.written() }).await
+            }
             error => error,
         };
         self.peer.check()?;
@@ -196,7 +206,11 @@ impl Scene {
     }
 
     /// Waits until the nodes have what was recorded of them, besides what they bring, and the records know it.
-    async fn given(&mut self, indices: std::ops::Range<usize>, recorded: &BTreeMap<String, Labels>) -> anyhow::Result<()> {
+    async fn given(
+        &mut self,
+        indices: std::ops::Range<usize>,
+        recorded: &BTreeMap<String, Labels>,
+    ) -> anyhow::Result<()> {
         self.expected.patched += indices.len();
         self.expected.updated += indices.len();
         let nodes = &self.nodes;

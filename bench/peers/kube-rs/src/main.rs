@@ -66,7 +66,8 @@ async fn main() -> anyhow::Result<()> {
     let records: Api<ConfigMap> = Api::namespaced(client, &namespace);
 
     let (recorded, writer) = reflector::store();
-    let ours = watcher::Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).streaming_lists();
+    let ours =
+        watcher::Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).streaming_lists();
     let follow = watcher(records.clone(), ours).default_backoff().modify(strip).reflect(writer);
     tokio::spawn(follow.for_each(|_| ready(())));
 
