@@ -13,11 +13,11 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams},
     runtime::{
-        Controller, WatchStreamExt,
+        Controller, PredicateConfig, WatchStreamExt,
         controller::{self, Action},
         predicates,
         reflector::{self, ObjectRef, Store},
-        watcher::{self, metadata_watcher, watcher},
+        watcher::{self, watcher},
     },
 };
 use serde_json::json;
@@ -52,7 +52,7 @@ impl Error {
 
 struct Keeper {
     namespace: String,
-    nodes: Api<Node>,
+    nodes: Api<BareNode>,
     records: Api<ConfigMap>,
     recorded: Store<ConfigMap>,
 }
@@ -62,7 +62,7 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(Level::WARN).init();
     let namespace = env::var("NAMESPACE").context("NAMESPACE is not set")?;
     let client = Client::try_default().await?;
-    let nodes: Api<Node> = Api::all(client.clone());
+    let nodes: Api<BareNode> = Api::all(client.clone());
     let records: Api<ConfigMap> = Api::namespaced(client, &namespace);
 
     let (recorded, writer) = reflector::store();
@@ -72,12 +72,12 @@ async fn main() -> anyhow::Result<()> {
     tokio::spawn(follow.for_each(|_| ready(())));
 
     let (known, writer) = reflector::store();
-    let changes = metadata_watcher(nodes.clone(), watcher::Config::default().streaming_lists())
+    let changes = watcher(nodes.clone(), watcher::Config::default().streaming_lists())
         .default_backoff()
         .modify(strip)
         .reflect(writer)
         .applied_objects()
-        .predicate_filter(predicates::labels, Default::default());
+        .predicate_filter(predicates::labels, PredicateConfig::default());
 
     recorded.wait_until_ready().await?;
     let keeper = Arc::new(Keeper { namespace, nodes, records, recorded });
@@ -126,7 +126,7 @@ impl Keeper {
         if !missing.is_empty() {
             let metadata = json!({"resourceVersion": node.resource_version(), "labels": missing});
             let patch = Patch::Merge(json!({"metadata": metadata}));
-            self.nodes.patch_metadata(&node.name_any(), &PatchParams::default(), &patch).await?;
+            self.nodes.patch(&node.name_any(), &PatchParams::default(), &patch).await?;
         }
         Ok(missing)
     }
