@@ -3,11 +3,12 @@
 //! Why it is fair: it is the framework of Perennial's own client, used the way its documentation shows: a controller for nodes, a
 //! store of records, a reconcile function. Tuned: nodes are watched by their metadata alone and stripped of what is not needed,
 //! records by namespace and label; lists are streamed; a heartbeat ends in the predicate; 64 reconciles at once.
+//! Without `reconcile_all_on` it would lose what changed while it was not connected.
 
 use std::{collections::BTreeMap, env, future::ready, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use futures::StreamExt;
+use futures::{StreamExt, channel::mpsc};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{
     Api, Client, ResourceExt,
@@ -71,11 +72,19 @@ async fn main() -> anyhow::Result<()> {
     let follow = watcher(records.clone(), ours).default_backoff().modify(strip).reflect(writer);
     tokio::spawn(follow.for_each(|_| ready(())));
 
+    // While nodes are listed anew, those that changed are reconciled as they were: the store changes at the end of the list.
+    let (mut listed, all) = mpsc::channel(1);
     let (known, writer) = reflector::store();
     let changes = watcher(nodes.clone(), watcher::Config::default().streaming_lists())
         .default_backoff()
         .modify(strip)
         .reflect(writer)
+        .inspect(move |event| {
+            if matches!(event, Ok(watcher::Event::InitDone)) {
+                // One that waits already is as good.
+                let _ = listed.try_send(());
+            }
+        })
         .applied_objects()
         .predicate_filter(predicates::labels, PredicateConfig::default());
 
@@ -83,6 +92,7 @@ async fn main() -> anyhow::Result<()> {
     let keeper = Arc::new(Keeper { namespace, nodes, records, recorded });
     Controller::for_stream(changes, known)
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
+        .reconcile_all_on(all)
         .shutdown_on_signal()
         .run(reconcile, error_policy, keeper)
         .for_each(|outcome| {
