@@ -36,7 +36,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,19 @@ bench: prerequisites controlplane s3 peers ## Measure it beside its peers and th
 	cargo build --locked --release -p perennial-bench
 	@target/release/bench $(BENCH_ARGS)
 
+peers: prerequisites ## Build the peers that it is measured beside: in Go, Python and Rust (bench/peers)
+	@dev/prerequisites python
+	@bench/peers/build
+	cargo build --locked --release --package peer-kube-rs
+
+peers-check: peers controlplane ## See that the peers do the same work, on a real API server
+	go -C bench/peers/controller-runtime vet ./...
+	cargo build --locked --package peers-contract
+	@peers=$$(bench/peers/build --print-dir) && \
+	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/release/peer-kube-rs
+
 test: lint controlplane s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
-	cargo test --workspace --locked
+	cargo test --workspace --exclude peer-kube-rs --exclude peers-contract --locked
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
 	@dev/prerequisites e2e
@@ -85,6 +96,7 @@ lint: prerequisites deny ## Check format, clippy and documentation; warnings are
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
 	@cargo clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	cargo fmt --all --check
+	@unformatted=$$(gofmt -l bench) && { [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted" >&2; exit 1; }; }
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
 
@@ -97,6 +109,7 @@ deny: ## Check licences and advisories of dependencies, if cargo-deny is install
 
 fmt: ## Format the code
 	cargo fmt --all
+	gofmt -w bench
 
 controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes; K8S=1.34)
 	@dev/controlplane/build

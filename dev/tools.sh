@@ -7,10 +7,14 @@
 #   NEEDED_BY what needs the Go version, for the message when it is too old
 #   TOOLS     what to build: each the binary's name, then its package, then the folder of the module if it is below
 #   FLAGS     for `go build`
-# Then it calls `build_tools "$@"`.
+#   ALSO      if there are any: files besides the modules' own that decide what comes out
+# Then it calls `build_tools "$@"`. A function `finish FOLDER`, if it has one, adds to what was built.
 #
 # Binaries go to ${XDG_CACHE_HOME:-~/.cache}/perennial/NAME/KEY. KEY is a hash of all that decides what comes out, so
 # checkouts that pin the same versions share one build, and others do not disturb it.
+
+ALSO=()
+finish() { :; }
 
 usage() {
   cat <<'USAGE'
@@ -80,7 +84,10 @@ download() {
 }
 
 # All that decides what comes out, besides the tools and flags.
-sources() { find . \( -name go.mod -o -name go.sum -o -name '*.go' \) -print0 | LC_ALL=C sort -z | xargs -0 cat; }
+sources() {
+  find . \( -name go.mod -o -name go.sum -o -name '*.go' \) -print0 | LC_ALL=C sort -z | xargs -0 cat
+  [[ ${#ALSO[@]} == 0 ]] || cat "${ALSO[@]}"
+}
 
 build_into() {
   local out=$1 tool name package module number=0
@@ -92,6 +99,7 @@ build_into() {
       go -C "${module:-.}" build "${FLAGS[@]}" -o "$out/$name" "$package" || die "$name could not be built"
   done
   rm -f "$out"/*.log
+  finish "$out"
 }
 
 # Uses the folder that OVERRIDE names, if it names one.

@@ -147,8 +147,8 @@ impl Process {
             return Ok(status);
         }
         self.signal(Signal::SIGTERM)?;
-        // One that is paused would not hear it.
-        self.signal(Signal::SIGCONT)?;
+        // One that is paused would not hear it; one that is quick has ended by now.
+        let _ = self.signal(Signal::SIGCONT);
         match self.wait(grace).await {
             Ok(status) => Ok(status),
             Err(_) => self.kill(),
