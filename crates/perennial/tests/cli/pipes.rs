@@ -32,8 +32,7 @@ fn export() -> String {
             "capturedAt": "2026-05-02T12:00:00Z", "sequence": 1, "policy": "0".repeat(32),
         })
     };
-    let header =
-        json!({ "perennialExport": 1, "exportedAt": "2026-05-02T12:00:00Z", "records": RECORDS });
+    let header = json!({ "perennialExport": 1, "exportedAt": "2026-05-02T12:00:00Z", "records": RECORDS });
     std::iter::once(header).chain((0..RECORDS).map(record)).map(|line| format!("{line}\n")).collect()
 }
 
@@ -46,12 +45,10 @@ fn closed() -> Stdio {
 
 /// Runs the program; gives back its exit status and what it told.
 fn run(world: &World, words: &str, out: Stdio, err: Stdio) -> (Option<i32>, String) {
-    let policy = world.file("policy.yaml");
-    std::fs::write(&policy, "{}").unwrap();
     let done = Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(words.split_whitespace())
         .args(["-n", world.namespace(), "--installation", "perennial", "--policy"])
-        .arg(policy)
+        .arg(world.default_policy())
         .env("KUBECONFIG", world.plane.kubeconfig_for_admin().unwrap())
         .stdin(Stdio::null())
         .stdout(out)
