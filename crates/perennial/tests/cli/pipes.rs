@@ -33,7 +33,8 @@ fn export() -> String {
         })
     };
     let header = json!({ "perennialExport": 1, "exportedAt": "2026-05-02T12:00:00Z", "records": RECORDS });
-    std::iter::once(header).chain((0..RECORDS).map(record)).map(|line| format!("{line}\n")).collect()
+    let lines = std::iter::once(header).chain((0..RECORDS).map(record)).map(|line| line.to_string());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Where nobody reads.
