@@ -435,7 +435,7 @@ fn every(period: Duration) -> tokio::time::Interval {
 }
 
 /// The part of a whole; all of it where there is nothing.
-fn ratio(part: usize, whole: usize) -> f64 {
+pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }

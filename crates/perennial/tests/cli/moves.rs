@@ -85,6 +85,44 @@ async fn what_is_there_is_overwritten_only_by_a_persons_word_and_stays_among_for
 }
 
 #[tokio::test]
+async fn a_record_that_cannot_be_read_is_left_alone_and_said_to_be_one() {
+    let mut world = World::start().await;
+    world.register(NODE, &labels()).await;
+    world.recorded(NODE, &labels()).await;
+    let file = world.file("records.jsonl");
+    world.hand().says(&format!("export -f {}", file.display())).await.good();
+    let text = world.config_map(NODE).await.unwrap().data.unwrap()["record.json"].clone();
+    world.delete(NODE).await;
+    world.closed(NODE, &labels()).await;
+    world.stop_keeper().await;
+    let line = format!("import {}", file.display());
+    for (broken, why) in [
+        (
+            "{".to_owned(),
+            "left alone: it has a record that cannot be read (`perennial forget worker-1` removes it)",
+        ),
+        (
+            text.replace("\"schema\": 1", "\"schema\": 99"),
+            "left alone: a newer perennial wrote its record; import with that one",
+        ),
+    ] {
+        world.edit_record(NODE, &broken).await;
+        let told = world.hand().says(&line).await.good();
+        assert_eq!(told, format!("node/{NODE} {why} (2 labels)\n"));
+        let told = world.hand().says(&format!("{line} --overwrite --yes")).await.bad();
+        assert_eq!(told, format!("node/{NODE} {why} (2 labels)\n"));
+        assert_eq!(world.config_map(NODE).await.unwrap().data.unwrap()["record.json"], broken);
+    }
+    // What it says to do is what helps.
+    world.edit_record(NODE, "{").await;
+    world.hand().says(&format!("forget {NODE} --yes")).await.good();
+    world.hand().says(&line).await.good();
+    world.start_keeper().await;
+    world.register(NODE, &pairs([])).await;
+    world.labels_become(NODE, &labels()).await;
+}
+
+#[tokio::test]
 async fn a_node_that_lives_gets_what_it_lacks_of_an_overwritten_record_and_keeps_its_own() {
     let world = World::start().await;
     world.register(NODE, &labels()).await;
