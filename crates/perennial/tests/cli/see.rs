@@ -56,7 +56,7 @@ async fn what_there_is_to_see_is_shown_in_every_form() {
     compare("nodes-narrow", &person.at_terminal(44).says("nodes").await.good());
     compare("nodes-colour", &person.at_terminal(100).in_colour().says("nodes").await.good());
     compare("nodes-wide", &person.says("nodes -o wide").await.good());
-    compare("nodes-name", &person.says("nodes --state away,paused -o name").await.good());
+    compare("nodes-name", &person.says("nodes --state absent,paused -o name").await.good());
     compare("nodes-selected", &person.says("nodes -l team=red --no-headers").await.good());
     compare("nodes-none", &person.says("nodes --state unreadable").await.all());
     compare("nodes-missing", &person.says("nodes steady-1 nobody").await.all());
@@ -81,7 +81,7 @@ async fn what_there_is_to_see_is_shown_in_every_form() {
     let yaml: Value = serde_saphyr::from_str(&person.says("nodes -o yaml").await.good()).unwrap();
     assert_eq!(yaml["items"][0]["node"], json["items"][0]["node"]);
     let json: Value = serde_json::from_str(&person.says("status -o json").await.good()).unwrap();
-    assert_eq!((&json["nodes"], &json["states"]["away"]), (&json!(4), &json!(1)));
+    assert_eq!((&json["nodes"], &json["states"]["absent"]), (&json!(4), &json!(1)));
     assert_eq!(json["members"][0]["name"], "keeper-1");
     let json: Value = serde_json::from_str(&person.says("show steady-1 -o json").await.good()).unwrap();
     assert_eq!(json["record"]["previous"][0]["kept"]["labels"]["team"], "blue");

@@ -78,7 +78,7 @@ impl Ledger {
 /// The word for a line that this is planned for.
 pub(super) fn cell(line: &Line, plan: &Plan, standing: Standing) -> Cell {
     if let Some(Body::Unreadable { .. } | Body::Newer) = line.seen().map(|seen| &seen.body) {
-        return Cell::Quarantined;
+        return Cell::Unreadable;
     }
     if matches!(plan, Plan::Rest(Why::Paused)) {
         return Cell::Paused;
