@@ -7,7 +7,7 @@
 //! API server <── reads of one node and its record, when a person opens it
 //! ```
 //! Read-only by construction: every route is a GET, and what stands behind it has no way to write. Values of labels
-//! leave the process only where that was asked for. It answers only to names of our own: see [`hosts`].
+//! leave the process only where that was asked for. It answers only to names of our own: see `hosts`.
 //!
 //! | path | answers |
 //! | --- | --- |
