@@ -17,9 +17,9 @@ await says(page, "#found", "to look at");
 console.log(`measured: longest task ${loaded} ms while loading, ${searched} ms while searching (0: none over 50 ms)`);
 
 // Only one state.
-await page.click("#legend button:has-text('quarantined')");
+await page.click("#legend button:has-text('unreadable')");
 await says(page, "#found", "2 nodes found");
-await page.click("#legend button:has-text('quarantined')");
+await page.click("#legend button:has-text('unreadable')");
 
 // A name that looks like HTML is a name. It is not in pictures.
 if (!shots) {

@@ -110,8 +110,13 @@ app.kubernetes.io/component: {{ .part.part }}
 - --log-format={{ $values.log.format }}
 {{- if not $values.statusPage.enabled }}
 - --page=off
-{{- else if $values.statusPage.values }}
+{{- else }}
+{{- if $values.statusPage.values }}
 - --page-values
+{{- end }}
+{{- with $values.statusPage.hosts }}
+- --page-hosts={{ join "," . }}
+{{- end }}
 {{- end }}
 {{- with $values.traces.endpoint }}
 - --otlp-endpoint={{ . }}

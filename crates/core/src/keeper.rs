@@ -31,6 +31,7 @@
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
 mod beside;
+pub mod compare;
 mod decide;
 mod fold;
 mod identity;

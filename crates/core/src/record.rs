@@ -46,7 +46,7 @@ pub const DATA_KEY: &str = "record.json";
 
 /// What a record may take in its ConfigMap: the API server refuses more than 1 MiB of data, and metadata
 /// and the undo history need room as well.
-pub const MAX_BYTES: usize = 900 * 1024;
+const MAX_BYTES: usize = 900 * 1024;
 
 /// How many earlier kept states a record remembers for undo.
 pub const PREVIOUS: usize = 5;
@@ -209,6 +209,11 @@ pub enum ParseError {
     },
 }
 
+/// A record does not fit into a ConfigMap: it takes so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it takes {0} bytes, which do not fit into a ConfigMap")]
+pub struct TooLarge(pub usize);
+
 impl Record {
     /// Since when its content holds.
     #[must_use]
@@ -250,6 +255,16 @@ impl Record {
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Makes it fit into a ConfigMap. Undo is worth less than what is undone: the earlier states go where there is no room
+    /// for them. What does not fit even so is refused, never cut.
+    pub fn fit(&mut self) -> Result<(), TooLarge> {
+        if self.to_json().len() > MAX_BYTES {
+            self.previous.clear();
+        }
+        let bytes = self.to_json().len();
+        if bytes > MAX_BYTES { Err(TooLarge(bytes)) } else { Ok(()) }
     }
 
     /// Every label remembered here, waiting ones too: what a rule's selector is matched against.

@@ -56,8 +56,9 @@ pub fn routes_with_page(
     sources: page::Sources,
     cluster: Cluster,
 ) -> (Router, AbortOnDropHandle<()>) {
-    let front = |headers: HeaderMap| async move {
-        page::front(&headers).unwrap_or_else(|| ([(header::VARY, "accept")], INDEX).into_response())
+    let hosts = sources.hosts();
+    let front = async move |headers: HeaderMap| {
+        page::front(&headers, &hosts).unwrap_or_else(|| ([(header::VARY, "accept")], INDEX).into_response())
     };
     page::add(machines(readiness, registry).route("/", get(front)), sources, cluster)
 }

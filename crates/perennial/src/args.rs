@@ -176,6 +176,14 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Operating")]
     pub page_values: bool,
 
+    /// Further names by which browsers may ask for the status page, with commas between
+    ///
+    /// It answers to addresses, names without a dot, the machine's own and those of Services (`….svc`): no stranger can
+    /// have one of these point here and read the page through somebody's browser. `*.example.com` is every name below
+    /// it; `*` is any, for a proxy in front that checks them.
+    #[arg(long, value_name = "NAMES", help_heading = "Operating")]
+    pub page_hosts: Option<String>,
+
     /// `text` for a person or `json` for a machine; otherwise text on a terminal, json elsewhere
     #[arg(long, value_name = "FORMAT", help_heading = "Operating")]
     pub log_format: Option<String>,

@@ -47,19 +47,39 @@ const ATTEMPTS: u32 = 5;
 /// Does what a person asked for, and returns what to exit with.
 pub async fn run(operation: Operation, around: &Surroundings, screen: &mut Screen) -> u8 {
     let failed = if matches!(operation, Operation::Diff(_)) { FAILED_TO_COMPARE } else { FAILED };
-    let done = match operate(operation, around, screen).await {
-        Ok(code) => screen.flush().map(|()| code),
-        Err(error) => Err(error),
-    };
+    if must_finish(&operation) {
+        screen.go_on();
+    }
+    let done = operate(operation, around, screen).await;
+    let done = done.and_then(|code| screen.finish().map(|()| code));
     match done {
         Ok(code) => code,
-        // Whoever reads has seen enough.
+        // Whoever looked has seen enough.
         Err(error) if error.is_broken_pipe() => 0,
         Err(error) => {
             // Where nobody listens there is nobody to tell.
             screen.note(&error).ok();
             failed
         }
+    }
+}
+
+/// Whether it goes on where nobody reads what it says: it changes something, or its exit status is the answer.
+fn must_finish(operation: &Operation) -> bool {
+    match operation {
+        Operation::Restore(_)
+        | Operation::Rollback(_)
+        | Operation::Forget(_)
+        | Operation::Pause(_)
+        | Operation::Resume(_)
+        | Operation::Import(_)
+        | Operation::Export(_)
+        | Operation::Diff(_) => true,
+        Operation::Nodes(_)
+        | Operation::Show(_)
+        | Operation::Status(_)
+        | Operation::Policy(_)
+        | Operation::Listings(_) => false,
     }
 }
 

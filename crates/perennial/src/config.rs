@@ -264,6 +264,7 @@ impl Config {
             admin_address,
             page,
             page_values,
+            page_hosts,
             log_format,
             log_level,
             otlp_endpoint,
@@ -279,7 +280,7 @@ impl Config {
         let connect = find_connect(&mut sources, kubeconfig.as_deref(), context.as_deref())?;
         let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
         let policy = find_policy(&mut sources, policy.as_deref())?;
-        let page = page::find(&mut sources, page.as_deref(), *page_values)?;
+        let page = page::find(&mut sources, page.as_deref(), *page_values, page_hosts.as_deref())?;
         let default = KeeperConfig::new(&namespace, policy.subscribe());
         let keeper = KeeperConfig {
             installation: sources

@@ -45,7 +45,7 @@ use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
 use crate::config::KeeperConfig;
 use crate::members::{Membership, Roster};
 use check::Checked;
-use fleet::{count, ratio};
+use fleet::count;
 use ledger::{Ledger, Looked, Name, Next, View};
 use report::Report;
 use seen::Before;
@@ -58,6 +58,7 @@ pub use window::Window;
 pub(crate) use api::Api;
 pub(crate) use apply::{Apply, Outcome};
 pub(crate) use brake::{Brake, NAME as BRAKE};
+pub(crate) use fleet::ratio;
 pub(crate) use object::{NodeObject, RecordObject};
 
 /// How many events may wait to be folded.

@@ -7,7 +7,7 @@
 //! API server <── reads of one node and its record, when a person opens it
 //! ```
 //! Read-only by construction: every route is a GET, and what stands behind it has no way to write. Values of labels
-//! leave the process only where that was asked for.
+//! leave the process only where that was asked for. It answers only to names of our own: see `hosts`.
 //!
 //! | path | answers |
 //! | --- | --- |
@@ -16,6 +16,8 @@
 //! | `/page/stream` | the fleet, and then what changes (server-sent events) |
 //! | `/page/node/NAME` | one node: live against its record, as JSON |
 
+mod fold;
+mod hosts;
 mod hub;
 mod node;
 mod wire;
@@ -25,6 +27,7 @@ use std::sync::{Arc, OnceLock};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, State};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -39,6 +42,7 @@ use crate::keeper::Window;
 use crate::keeper::api::Api;
 use crate::lister::Pages;
 use crate::members::Roster;
+use hosts::Hosts;
 use hub::{Door, Hub};
 use node::Desk;
 
@@ -116,12 +120,18 @@ impl Sources {
             policy: members.policy.clone(),
         }
     }
+
+    /// By which names the page may be asked for.
+    pub(super) fn hosts(&self) -> Hosts {
+        Hosts::new(&self.config.hosts)
+    }
 }
 
 /// Serves the page beside the other routes. What it needs ends with the handle.
 pub fn add(routes: Router, sources: Sources, cluster: Cluster) -> (Router, AbortOnDropHandle<()>) {
     let api = Api::new(cluster, &sources.namespace, &sources.installation);
     let desk = sources.window.clone().map(|window| Desk::new(window, api, &sources));
+    let guard = middleware::from_fn_with_state(sources.hosts(), hosts::guard);
     let (door, hub) = Hub::new(sources);
     let hub = AbortOnDropHandle::new(tokio::spawn(hub.run()));
     let page = FILES.into_iter().fold(Router::new(), |router, (name, kind, text)| {
@@ -132,14 +142,16 @@ pub fn add(routes: Router, sources: Sources, cluster: Cluster) -> (Router, Abort
     });
     let page = page
         .route("/page/stream", get(stream).with_state(door))
-        .route("/page/node/{name}", get(look).with_state(desk.map(Arc::new)));
+        .route("/page/node/{name}", get(look).with_state(desk.map(Arc::new)))
+        .route_layer(guard);
     (routes.merge(page), hub)
 }
 
 /// The page itself, to whoever asks for HTML.
-pub(super) fn front(headers: &HeaderMap) -> Option<Response> {
+pub(super) fn front(headers: &HeaderMap, hosts: &Hosts) -> Option<Response> {
     let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
-    accept.contains("text/html").then(|| file("text/html", HTML, headers))
+    let page = || hosts.refuse(headers).unwrap_or_else(|| file("text/html", HTML, headers));
+    accept.contains("text/html").then(page)
 }
 
 fn file(kind: &'static str, text: &'static str, headers: &HeaderMap) -> Response {

@@ -58,6 +58,7 @@ pub(crate) const MEMBER: Setting = setting("--member", "PERENNIAL_MEMBER");
 pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_ADMIN_ADDRESS");
 pub(crate) const PAGE: Setting = setting("--page", "PERENNIAL_PAGE");
 pub(crate) const PAGE_VALUES: Setting = setting("--page-values", "PERENNIAL_PAGE_VALUES");
+pub(crate) const PAGE_HOSTS: Setting = setting("--page-hosts", "PERENNIAL_PAGE_HOSTS");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
 // These two have the names that every OpenTelemetry program knows.
@@ -133,6 +134,7 @@ pub(crate) const RUN: &[Setting] = &[
     ADMIN_ADDRESS,
     PAGE,
     PAGE_VALUES,
+    PAGE_HOSTS,
     LOG_FORMAT,
     LOG_LEVEL,
     OTLP_ENDPOINT,

@@ -1,9 +1,8 @@
 //! What a node bears against what its record holds, key by key.
 
-use std::collections::BTreeSet;
-
-use perennial_core::kept::{Content, Kept, Pairs, Taint};
-use perennial_core::policy::{Policy, Rule};
+use perennial_core::keeper::compare::{self, How};
+use perennial_core::kept::{Kept, Taint};
+use perennial_core::policy::Policy;
 use serde::Serialize;
 
 use super::error::Error;
@@ -23,6 +22,14 @@ pub(crate) struct Row {
     /// What else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<&'static str>,
+}
+
+impl From<compare::Row> for Row {
+    fn from(row: compare::Row) -> Self {
+        let compare::Row { kind, key, recorded, live, how } = row;
+        let note = matches!(how, How::Waits | How::NoLongerKept).then_some(how.as_str());
+        Self { kind: kind.as_str(), key, recorded, live, note }
+    }
 }
 
 impl Row {
@@ -56,76 +63,11 @@ impl Row {
     }
 }
 
-/// Compares what a name bears with what is recorded of it.
+/// Compares what a name bears with what is recorded of it. What nobody keeps is nobody's business here.
 pub(crate) fn compare(entry: &Entry, policy: &Policy) -> Vec<Row> {
-    let nothing = Kept::default();
-    let recorded = entry.record().map_or(&nothing, |record| &record.kept);
-    let all = entry.record().map(perennial_core::record::Record::labels);
     let content = entry.live().and_then(|live| live.content.as_ref());
-    let rule = match content {
-        Some(content) => policy.rule_for(&content.labels, all.as_deref()),
-        None => all.as_deref().and_then(|labels| policy.rule_for(labels, None)),
-    };
-    let live = content.zip(rule).map(|(content, rule)| (content, rule.keep(content)));
-    let mut rows = Vec::new();
-    let pairs =
-        |kind, recorded: &Pairs, live: Option<(&Pairs, &Pairs)>, keeps: &dyn Fn(&Rule, &str) -> bool| {
-            let (bears, kept) = live.unzip();
-            let keys: BTreeSet<&String> =
-                recorded.keys().chain(kept.into_iter().flatten().map(|(key, _)| key)).collect();
-            keys.into_iter()
-                .map(|key| Row {
-                    kind,
-                    key: key.clone(),
-                    recorded: recorded.get(key).cloned(),
-                    live: bears.and_then(|bears| bears.get(key)).cloned(),
-                    note: rule.is_some_and(|rule| !keeps(rule, key)).then_some("not kept any more"),
-                })
-                .collect::<Vec<Row>>()
-        };
-    let parts = live.as_ref().map(|(content, kept)| (&content.labels, &kept.labels));
-    rows.extend(pairs("label", &recorded.labels, parts, &|rule, key| rule.keeps_label(key)));
-    let parts = live.as_ref().map(|(content, kept)| (&content.annotations, &kept.annotations));
-    rows.extend(pairs("annotation", &recorded.annotations, parts, &|rule, key| rule.keeps_annotation(key)));
-    rows.extend(taints(recorded, live.as_ref().map(|(content, kept)| (*content, kept)), rule));
-    if recorded.unschedulable || live.as_ref().is_some_and(|(_, kept)| kept.unschedulable) {
-        let word = |set: bool| set.then(|| "cordoned".to_owned());
-        rows.push(Row {
-            kind: "cordon",
-            key: "unschedulable".to_owned(),
-            recorded: word(recorded.unschedulable),
-            live: word(content.is_some_and(|content| content.unschedulable)),
-            note: rule.is_some_and(|rule| !rule.keeps_cordon()).then_some("not kept any more"),
-        });
-    }
-    for (key, waiting) in entry.record().into_iter().flat_map(|record| &record.waiting) {
-        rows.push(Row {
-            kind: "label",
-            key: key.clone(),
-            recorded: Some(waiting.value.clone()),
-            live: content.and_then(|content| content.labels.get(key)).cloned(),
-            note: Some("waits for the machine's identity"),
-        });
-    }
-    rows
-}
-
-fn taints(recorded: &Kept, live: Option<(&Content, &Kept)>, rule: Option<&Rule>) -> Vec<Row> {
-    let name = |taint: &Taint| format!("{}:{}", taint.key, taint.effect);
-    let known = recorded.taints.iter().chain(live.into_iter().flat_map(|(_, kept)| &kept.taints));
-    let keys: BTreeSet<(String, &str)> = known.map(|taint| (name(taint), taint.key.as_str())).collect();
-    let find = |taints: &[Taint], wanted: &str| {
-        taints.iter().find(|taint| name(taint) == wanted).map(|taint| taint.value.clone())
-    };
-    keys.into_iter()
-        .map(|(slot, key)| Row {
-            kind: "taint",
-            recorded: find(&recorded.taints, &slot),
-            live: live.and_then(|(content, _)| find(&content.taints, &slot)),
-            note: rule.is_some_and(|rule| !rule.keeps_taint(key)).then_some("not kept any more"),
-            key: slot,
-        })
-        .collect()
+    let rows = compare::compare(content, entry.record(), policy).into_iter();
+    rows.filter(|row| row.how != How::NotKept).map(Row::from).collect()
 }
 
 /// What became of one state in the next: `-` went, `+` came, `~` changed.

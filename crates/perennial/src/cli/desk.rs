@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::core::request::Request as Resource;
 use perennial_core::keeper::Context;
 use perennial_core::kept::Digest;
-use perennial_core::policy::Policy;
+use perennial_core::policy::{Policy, PolicyError};
 use serde::de::DeserializeOwned;
 
 use super::error::Error;
@@ -55,6 +55,10 @@ pub(crate) struct Desk {
     pub(crate) policy: Arc<Policy>,
     /// Where the policy is from.
     pub(crate) policy_from: String,
+    /// Nobody named it, and nothing in the cluster says that it is the one.
+    guessed: bool,
+    /// The chart's ConfigMaps that hold no policy that can be read, and why.
+    broken: Vec<String>,
     /// The replicas; the error where a person may not see them.
     pub(crate) members: Result<Vec<Member>, Error>,
     pub(crate) now: Timestamp,
@@ -75,6 +79,8 @@ impl Desk {
             api: Api::new(cluster, &config.namespace, &config.installation),
             policy,
             policy_from,
+            guessed: config.policy.is_none(),
+            broken: Vec::new(),
             members: Ok(Vec::new()),
             now: Timestamp::now(),
             url,
@@ -89,20 +95,35 @@ impl Desk {
             Err(error) if !error.is_forbidden() => return Err(error),
             members => members,
         };
-        let in_force = desk.digests();
-        let mut found = if config.policy.is_some() { Vec::new() } else { policies? };
-        let place =
-            found.iter().position(|(_, policy)| in_force.contains(&policy.digest())).unwrap_or_default();
-        if place < found.len() {
-            let (name, policy) = found.swap_remove(place);
-            (desk.policy, desk.policy_from) = (Arc::new(policy), format!("configmap/{name}"));
+        if config.policy.is_none() {
+            desk.choose(policies?);
         }
         Ok(desk)
     }
 
-    /// What to say where this desk goes by another policy than the replicas.
+    /// Takes the policy that replicas run under, or the only one there is.
+    fn choose(&mut self, found: Vec<(String, Result<Policy, PolicyError>)>) {
+        let in_force = self.digests();
+        let mut policies = Vec::new();
+        for (name, policy) in found {
+            match policy {
+                Ok(policy) => policies.push((name, policy)),
+                Err(why) => self.broken.push(format!("configmap/{name} holds no policy in force: {why}")),
+            }
+        }
+        let known = policies.iter().position(|(_, policy)| in_force.contains(&policy.digest()));
+        let alike = policies.windows(2).all(|pair| pair[0].1.digest() == pair[1].1.digest());
+        if let Some(at) = known.or((!policies.is_empty()).then_some(0)) {
+            let (name, policy) = policies.swap_remove(at);
+            (self.policy, self.policy_from) = (Arc::new(policy), format!("configmap/{name}"));
+            self.guessed = known.is_none() && !(alike && self.broken.is_empty());
+        }
+    }
+
+    /// What to say where this desk goes by another policy than the replicas, or a ConfigMap holds none that can be read.
     pub(crate) fn doubt(&self) -> Option<String> {
-        self.other_policy().map(|other| format!("Warning: {other}: give it with --policy"))
+        let other = self.other_policy().map(|other| format!("{other}: give it with --policy FILE"));
+        self.doubts(other).map(|doubts| format!("Warning: {doubts}"))
     }
 
     /// For those that write: what is kept is not a guess. A policy that somebody named is his own word.
@@ -112,12 +133,34 @@ impl Desk {
         dry_run: bool,
         screen: &mut Screen,
     ) -> Result<(), Error> {
-        match self.other_policy() {
-            Some(other) if config.policy.is_none() && !dry_run => Err(Error::Said(format!(
-                "{other}: give it with --policy; while replicas are rolled out, wait until they agree"
-            ))),
-            _ => self.doubt().map_or(Ok(()), |doubt| screen.note(doubt)),
+        let why = self.other_policy().map(|other| {
+            format!(
+                "{other}: give it with --policy FILE; while replicas are rolled out, wait until they agree"
+            )
+        });
+        let why = why.or_else(|| self.unknown_policy());
+        let refuses = why.is_some() && config.policy.is_none() && !dry_run;
+        match self.doubts(why) {
+            Some(doubts) if refuses => Err(Error::Said(doubts)),
+            doubts => doubts.map_or(Ok(()), |doubts| screen.note(format_args!("Warning: {doubts}"))),
         }
+    }
+
+    fn doubts(&self, why: Option<String>) -> Option<String> {
+        let doubts: Vec<String> = self.broken.iter().cloned().chain(why).collect();
+        (!doubts.is_empty()).then(|| doubts.join("\n"))
+    }
+
+    /// Why nobody can tell what replicas keep, where that is so.
+    fn unknown_policy(&self) -> Option<String> {
+        if !self.guessed || !self.digests().is_empty() {
+            return None;
+        }
+        let why = match &self.members {
+            Ok(_) => format!("no replica is seen at work in namespace {:?}", self.api.namespace()),
+            Err(error) => format!("replicas cannot be seen ({error})"),
+        };
+        Some(format!("{why}, so nobody knows what they keep: give their policy with --policy FILE"))
     }
 
     fn other_policy(&self) -> Option<String> {
@@ -188,12 +231,12 @@ impl Desk {
         Ok(members)
     }
 
-    /// The policies that charts have put into this namespace.
-    async fn read_policies(&self) -> Result<Vec<(String, Policy)>, Error> {
+    /// The policies that charts have put into this namespace, or why they are none.
+    async fn read_policies(&self) -> Result<Vec<(String, Result<Policy, PolicyError>)>, Error> {
         let params = ListParams { label_selector: Some(OF_CHART.to_owned()), ..ListParams::default() };
         let list: List<RecordObject> = self.call(self.api.records().list(&params)).await?;
         let policy = |object: RecordObject| {
-            let policy = Policy::parse(object.data.as_ref()?.get(POLICY_KEY)?).ok()?;
+            let policy = Policy::parse(object.data.as_ref()?.get(POLICY_KEY)?);
             Some((object.metadata.name, policy))
         };
         Ok(list.items.into_iter().filter_map(policy).collect())

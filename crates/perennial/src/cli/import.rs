@@ -43,18 +43,34 @@ enum Step {
     Same,
     /// There is one already.
     LeaveAlone,
+    /// There is one that cannot be read: nobody knows what would be lost.
+    Unreadable,
+    /// There is one that a newer binary wrote.
+    Newer,
 }
 
 impl Step {
-    fn words(self, dry_run: bool) -> &'static str {
-        match (self, dry_run) {
+    fn words(self, node: &str, dry_run: bool) -> String {
+        let words = match (self, dry_run) {
             (Self::Create, false) => "imported",
             (Self::Create, true) => "would be imported (dry run)",
             (Self::Overwrite, false) => "overwritten",
             (Self::Overwrite, true) => "would be overwritten (dry run)",
             (Self::Same, _) => "unchanged",
             (Self::LeaveAlone, _) => "left alone: it has a record already (--overwrite replaces it)",
-        }
+            (Self::Unreadable, _) => {
+                return format!(
+                    "left alone: it has a record that cannot be read (`perennial forget {node}` removes it)"
+                );
+            }
+            (Self::Newer, _) => "left alone: a newer perennial wrote its record; import with that one",
+        };
+        words.to_owned()
+    }
+
+    /// Whether it is not what somebody asked for who wants records overwritten.
+    fn refuses(self) -> bool {
+        matches!(self, Self::Unreadable | Self::Newer)
     }
 }
 
@@ -145,7 +161,9 @@ fn step(record: &Record, there: Option<&RecordObject>, overwrite: bool) -> (Step
             (Step::Same, None)
         }
         Body::Whole(before) if overwrite => (Step::Overwrite, Some(before)),
-        _ => (Step::LeaveAlone, None),
+        Body::Whole(_) => (Step::LeaveAlone, None),
+        Body::Newer => (Step::Newer, None),
+        Body::Unreadable { .. } | Body::Unread { .. } | Body::Summary(_) => (Step::Unreadable, None),
     }
 }
 
@@ -164,18 +182,18 @@ async fn plan(
         let (step, _) = step(record, there.get(&record_name(&record.node)), args.overwrite);
         overwritten += usize::from(step == Step::Overwrite);
         if args.dry_run {
-            say(record, step, true, screen)?;
+            screen.say(told(record, step, true))?;
         }
     }
     Ok(overwritten)
 }
 
-fn say(record: &Record, step: Step, dry_run: bool, screen: &mut Screen) -> Result<(), Error> {
+fn told(record: &Record, step: Step, dry_run: bool) -> String {
     let labels = match record.labels().len() {
         1 => "1 label".to_owned(),
         more => format!("{more} labels"),
     };
-    screen.say(format_args!("node/{} {} ({labels})", record.node, step.words(dry_run)))
+    format!("node/{} {} ({labels})", record.node, step.words(&record.node, dry_run))
 }
 
 async fn write(desk: &Desk, records: &[Record], overwrite: bool, screen: &mut Screen) -> Result<u8, Error> {
@@ -188,7 +206,11 @@ async fn write(desk: &Desk, records: &[Record], overwrite: bool, screen: &mut Sc
         seen += 1;
         screen.progress(seen, records.len())?;
         match done {
-            Ok(step) => say(record, step, false, screen)?,
+            Ok(step) if overwrite && step.refuses() => {
+                failed += 1;
+                screen.note(told(record, step, false))?;
+            }
+            Ok(step) => screen.say(told(record, step, false))?,
             Err(error) => {
                 failed += 1;
                 screen.note(format_args!("node/{}: {error}", record.node))?;

@@ -25,8 +25,8 @@ struct Meaning {
     node: String,
     /// The rule that speaks for it, if any does.
     rule: Option<String>,
-    /// Whether it is away.
-    away: bool,
+    /// Whether the node is away.
+    absent: bool,
     /// What of it is kept.
     kept: Vec<String>,
     /// What of that is not recorded now.
@@ -107,7 +107,7 @@ fn meaning(entry: &Entry, policy: &Policy) -> Meaning {
     let recorded = entry.record().map(Record::labels);
     let rule = policy.rule_for(&content.unwrap_or(&nothing).labels, recorded.as_deref());
     let remembered = entry.record().map_or_else(BTreeSet::new, all_keys);
-    let mut meaning = Meaning { node: entry.name.clone(), away: content.is_none(), ..Meaning::default() };
+    let mut meaning = Meaning { node: entry.name.clone(), absent: content.is_none(), ..Meaning::default() };
     let Some(rule) = rule else {
         meaning.refused = remembered.into_iter().collect();
         return meaning;
@@ -121,7 +121,7 @@ fn meaning(entry: &Entry, policy: &Policy) -> Meaning {
     meaning.waits = missing.iter().filter(|key| is_privileged(key)).cloned().collect();
     meaning.restored = missing;
     meaning.refused = refused.into_iter().collect();
-    meaning.kept = if meaning.away { given } else { bears }.into_iter().collect();
+    meaning.kept = if meaning.absent { given } else { bears }.into_iter().collect();
     meaning
 }
 
@@ -156,12 +156,12 @@ fn keeps(rule: &Rule, word: &str) -> bool {
 
 fn table(file: &str, meanings: &[Meaning], screen: &mut Screen) -> Result<(), Error> {
     let mut table = Table::new(&["NODE", "RULE", "KEPT", "NEW", "RESTORED", "REFUSED"]);
-    for Meaning { node, rule, away, kept, new, restored, waits: _, refused } in meanings {
+    for Meaning { node, rule, absent, kept, new, restored, waits: _, refused } in meanings {
         let number = |list: &Vec<String>, style| {
             Cell::styled(list.len().to_string(), if list.is_empty() { Style::Plain } else { style })
         };
         table.row(vec![
-            if *away { format!("{node} (away)") } else { node.clone() }.into(),
+            if *absent { format!("{node} (absent)") } else { node.clone() }.into(),
             rule.as_deref().unwrap_or("none").into(),
             number(kept, Style::Plain),
             number(new, Style::Good),
@@ -174,10 +174,10 @@ fn table(file: &str, meanings: &[Meaning], screen: &mut Screen) -> Result<(), Er
 }
 
 fn wide(file: &str, meanings: &[Meaning], screen: &mut Screen) -> Result<(), Error> {
-    for Meaning { node, rule, away, kept, new, restored, waits, refused } in meanings {
+    for Meaning { node, rule, absent, kept, new, restored, waits, refused } in meanings {
         let name = screen.paint(node, Style::Strong);
         let rule = rule.as_deref().map_or("no rule matches it".to_owned(), |rule| format!("rule {rule}"));
-        screen.say(format_args!("node/{name} ({rule}{})", if *away { ", away" } else { "" }))?;
+        screen.say(format_args!("node/{name} ({rule}{})", if *absent { ", absent" } else { "" }))?;
         for key in kept {
             let note = if new.contains(key) { "   (new)" } else { "" };
             screen.say(format_args!("    kept      {key}{note}"))?;

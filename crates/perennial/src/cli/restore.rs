@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::mark::PAUSE;
 use perennial_core::keeper::undo::Scope;
 use perennial_core::keeper::{Body, Line, Mark, Notice, Patch, Plan, RecordSight, Sight, Why, decide};
-use perennial_core::record::{Record, State};
+use perennial_core::record::{Record, State, TooLarge};
 
 use super::desk::Desk;
 use super::error::Error;
@@ -222,7 +222,9 @@ impl Giving<'_> {
             Outcome::Failed(error, _) => return self.desk.told(Err(error)),
             Outcome::TooLarge(bytes) => {
                 return Err(Error::Said(format!(
-                    "the record would take {bytes} bytes, which do not fit into a ConfigMap"
+                    "what is recorded of node {:?}: {}",
+                    self.name,
+                    TooLarge(bytes)
                 )));
             }
             Outcome::Idle

@@ -1,6 +1,9 @@
 //! Where a command speaks: a terminal with a width and colours, or a pipe without either.
+//!
+//! Whoever only looks stops where nobody listens any more. Whoever has work to do goes on without a word: see
+//! [`Screen::go_on`].
 
-use std::io::{BufRead, IsTerminal as _, Write};
+use std::io::{self, BufRead, ErrorKind, IsTerminal as _, Write};
 
 use super::error::Error;
 use crate::args::operate::Color;
@@ -18,6 +21,10 @@ pub struct Screen {
     /// The terminal's width; `None` where it is no terminal.
     width: Option<usize>,
     colour: bool,
+    /// What cannot be said stops nothing.
+    goes_on: bool,
+    /// The first thing that could not be said, and why.
+    unsaid: Option<io::Error>,
 }
 
 /// How a word is shown on a terminal with colours.
@@ -55,7 +62,7 @@ impl Screen {
     /// The process's own.
     #[must_use]
     pub fn of_process(color: Color, around: &Surroundings) -> Self {
-        let terminal = std::io::stdout().is_terminal();
+        let terminal = io::stdout().is_terminal();
         let plain = around.variable("NO_COLOR").is_some()
             || around.variable("TERM").is_some_and(|term| term == "dumb");
         let colour = match color {
@@ -64,14 +71,14 @@ impl Screen {
             Color::Never => false,
         };
         let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        let asks = terminal && std::io::stdin().is_terminal();
-        Self {
-            out: Box::new(std::io::BufWriter::new(std::io::stdout())),
-            err: Box::new(std::io::stderr()),
-            person: asks.then(|| Box::new(std::io::BufReader::new(std::io::stdin())) as Box<_>),
-            width: if terminal { Some(width.unwrap_or(80)) } else { None },
+        let asks = terminal && io::stdin().is_terminal();
+        Self::new(
+            Box::new(io::BufWriter::new(io::stdout())),
+            Box::new(io::stderr()),
+            if terminal { Some(width.unwrap_or(80)) } else { None },
             colour,
-        }
+            asks.then(|| Box::new(io::BufReader::new(io::stdin())) as Box<_>),
+        )
     }
 
     /// Any other: `width` is that of a terminal, `person` one who can be asked.
@@ -83,7 +90,22 @@ impl Screen {
         colour: bool,
         person: Option<Box<dyn BufRead + Send>>,
     ) -> Self {
-        Self { out, err, person, width, colour }
+        Self { out, err, person, width, colour, goes_on: false, unsaid: None }
+    }
+
+    /// From now on what cannot be said stops nothing: there is work to do, or the exit status is the answer.
+    pub(crate) fn go_on(&mut self) {
+        self.goes_on = true;
+    }
+
+    fn said(&mut self, said: io::Result<()>) -> Result<(), Error> {
+        match said {
+            Err(error) if self.goes_on => {
+                self.unsaid.get_or_insert(error);
+                Ok(())
+            }
+            said => said.map_err(Error::Output),
+        }
     }
 
     /// What tables have to fit into.
@@ -101,18 +123,21 @@ impl Screen {
 
     /// Says a line.
     pub(crate) fn say(&mut self, line: impl std::fmt::Display) -> Result<(), Error> {
-        writeln!(self.out, "{line}").map_err(Error::Output)
+        let said = writeln!(self.out, "{line}");
+        self.said(said)
     }
 
     /// Writes bytes as they are.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.out.write_all(bytes).map_err(Error::Output)
+        let said = self.out.write_all(bytes);
+        self.said(said)
     }
 
     /// Says a line that is not part of the answer.
     pub(crate) fn note(&mut self, line: impl std::fmt::Display) -> Result<(), Error> {
         self.flush()?;
-        writeln!(self.err, "{line}").map_err(Error::Output)
+        let said = writeln!(self.err, "{line}");
+        self.said(said)
     }
 
     /// Says how far it got, on one line of a terminal; elsewhere nothing.
@@ -122,16 +147,17 @@ impl Screen {
         }
         let end = if done == of { "\r\u{1b}[K" } else { "" };
         let line = format!("\r{done} of {of}{end}");
-        self.err.write_all(line.as_bytes()).and_then(|()| self.err.flush()).map_err(Error::Output)
+        let said = self.err.write_all(line.as_bytes()).and_then(|()| self.err.flush());
+        self.said(said)
     }
 
-    /// Asks a person, unless they said yes before. Nobody there is no yes.
+    /// Asks a person, unless they said yes before. Nobody there is no yes, nor is one who was not shown it all.
     pub(crate) fn confirm(&mut self, question: &str, yes: bool) -> Result<bool, Error> {
         if yes {
             return Ok(true);
         }
         self.flush()?;
-        let Some(person) = &mut self.person else {
+        let Some(person) = self.person.as_mut().filter(|_| self.unsaid.is_none()) else {
             return Err(Error::said(
                 "nobody is there to ask: give --yes, or --dry-run to see what it would do",
             ));
@@ -143,7 +169,17 @@ impl Screen {
     }
 
     /// Lets go of what is held back.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        self.out.flush().map_err(Error::Output)
+    fn flush(&mut self) -> Result<(), Error> {
+        let said = self.out.flush();
+        self.said(said)
+    }
+
+    /// The last word. A reader who left wanted no more; anything else that could not be said is told.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        match self.unsaid.take() {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Output(error)),
+            _ => Ok(()),
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! How a node stands, in one word.
+//!
+//! The words are those of the status page and the metrics. A person who asks for one node wants to know more than a square
+//! can show: so some of them are finer, and docs/page.md says which belong to which.
 
 use perennial_core::keeper::{Erasure, Line, Plan, Why};
 use serde::Serialize;
@@ -14,7 +17,7 @@ pub(crate) enum Standing {
     /// Its record was written by a newer binary.
     Newer,
     /// Something is owed to it.
-    Restoring,
+    Unrestored,
     /// It is gone, and its end is not recorded yet.
     Closing,
     /// Its record lags behind it.
@@ -28,7 +31,7 @@ pub(crate) enum Standing {
     /// A person asked to forget it.
     Forgotten,
     /// It is gone, and remembered.
-    Away,
+    Absent,
     /// No rule matches it.
     Unmanaged,
     /// Nothing of it is kept.
@@ -41,14 +44,14 @@ impl Standing {
     pub(crate) const ALL: [Self; 13] = [
         Self::Unreadable,
         Self::Newer,
-        Self::Restoring,
+        Self::Unrestored,
         Self::Closing,
         Self::Pending,
         Self::Waiting,
         Self::Terminating,
         Self::Paused,
         Self::Forgotten,
-        Self::Away,
+        Self::Absent,
         Self::Unmanaged,
         Self::Bare,
         Self::Current,
@@ -61,9 +64,9 @@ impl Standing {
             Plan::Save(write) if write.record.paused => Self::Paused,
             Plan::Save(_) | Plan::ReadRecord => Self::Pending,
             Plan::Wait { .. } if lives => Self::Current,
-            Plan::Give(_) | Plan::Patch(_) => Self::Restoring,
+            Plan::Give(_) | Plan::Patch(_) => Self::Unrestored,
             Plan::Prove { .. } | Plan::ReadEnd { .. } | Plan::ReadNode | Plan::Close(_) if lives => {
-                Self::Restoring
+                Self::Unrestored
             }
             Plan::Prove { .. }
             | Plan::ReadEnd { .. }
@@ -73,19 +76,19 @@ impl Standing {
             Plan::SetAside => Self::Unreadable,
             Plan::Erase(Erasure::Forgotten) => Self::Forgotten,
             Plan::Erase(_) if lives => Self::Bare,
-            Plan::Erase(_) => Self::Away,
+            Plan::Erase(_) => Self::Absent,
             Plan::Rest(why) => match why {
                 Why::Agreed => Self::Current,
                 Why::NothingKept => Self::Bare,
                 Why::Unmanaged => Self::Unmanaged,
-                Why::Away => Self::Away,
+                Why::Away => Self::Absent,
                 Why::Paused => Self::Paused,
                 Why::Forgotten => Self::Forgotten,
                 Why::Terminating => Self::Terminating,
                 Why::IdentityUnknown => Self::Waiting,
                 Why::NewerSchema => Self::Newer,
                 Why::Unreadable => Self::Unreadable,
-                Why::RestoreOff => Self::Restoring,
+                Why::RestoreOff => Self::Unrestored,
                 Why::NotSynced | Why::Lagging | Why::CaptureOff => Self::Pending,
             },
         }
@@ -95,14 +98,14 @@ impl Standing {
         match self {
             Self::Unreadable => "unreadable",
             Self::Newer => "newer",
-            Self::Restoring => "restoring",
+            Self::Unrestored => "unrestored",
             Self::Closing => "closing",
             Self::Pending => "pending",
             Self::Waiting => "waiting",
             Self::Terminating => "terminating",
             Self::Paused => "paused",
             Self::Forgotten => "forgotten",
-            Self::Away => "away",
+            Self::Absent => "absent",
             Self::Unmanaged => "unmanaged",
             Self::Bare => "bare",
             Self::Current => "current",
@@ -123,9 +126,9 @@ impl Standing {
         match self {
             Self::Current => Style::Good,
             Self::Unreadable | Self::Newer => Style::Bad,
-            Self::Restoring | Self::Closing | Self::Pending | Self::Waiting => Style::Notice,
+            Self::Unrestored | Self::Closing | Self::Pending | Self::Waiting => Style::Notice,
             Self::Terminating | Self::Paused | Self::Forgotten => Style::Strong,
-            Self::Away | Self::Unmanaged | Self::Bare => Style::Faint,
+            Self::Absent | Self::Unmanaged | Self::Bare => Style::Faint,
         }
     }
 }
@@ -133,6 +136,7 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::window::Cell;
 
     #[test]
     fn every_word_is_read_back_and_documented() {
@@ -143,5 +147,28 @@ mod tests {
             assert!(help.contains(&format!("`{}`", standing.as_str())), "{standing:?} is not in\n{help}");
         }
         assert!(Standing::parse("ready").unwrap_err().contains("current"));
+    }
+
+    /// A row of docs/page.md: the word of the page, what it means, and the words of the command line.
+    fn row(line: &str) -> Option<(String, Vec<Standing>)> {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, word, _, here, _] = cells[..] else { return None };
+        let words = here.split(',').map(|word| Standing::parse(word.trim().trim_matches('`')).ok());
+        Some((word.to_owned(), words.collect::<Option<_>>()?))
+    }
+
+    #[test]
+    fn page_and_command_line_call_the_same_by_the_same_word() {
+        let page = include_str!("../../../../docs/page.md");
+        let rows: Vec<(String, Vec<Standing>)> = page.lines().filter_map(row).collect();
+        let mut all: Vec<Standing> = rows.iter().flat_map(|(_, words)| words.clone()).collect();
+        all.sort_unstable();
+        assert_eq!(all, Standing::ALL, "each word of the command line belongs to one of the page");
+        let script = include_str!("../admin/page/assets/dom.js");
+        for cell in Cell::ALL.into_iter().filter(|cell| *cell != Cell::Unknown) {
+            let (word, here) = rows.iter().find(|(word, _)| word == cell.as_str()).unwrap();
+            assert_eq!(here[0].as_str(), word, "the first is the same word");
+            assert!(script.contains(&format!("word: \"{word}\"")), "{word} is not on the page");
+        }
     }
 }

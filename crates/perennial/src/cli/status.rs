@@ -15,7 +15,7 @@ use super::table::{Cell, Table};
 use super::times::age_of;
 use crate::args::operate::StatusArgs;
 use crate::config::DeskConfig;
-use crate::keeper::{BRAKE, RecordObject};
+use crate::keeper::{BRAKE, RecordObject, ratio};
 use crate::members::Role;
 
 /// How many of those that change back and forth are named.
@@ -105,7 +105,7 @@ fn status(entries: &[Entry], desk: &Desk, brake: Option<&RecordObject>) -> Statu
     Status {
         nodes: living.len(),
         current,
-        share_current: share(current, living.len()),
+        share_current: ratio(current, living.len()),
         records: entries.iter().filter(|entry| entry.seen().is_some()).count(),
         states,
         policy: PolicyInForce {
@@ -134,16 +134,10 @@ fn member_row(member: &Member, living: &[&Entry], desk: &Desk) -> MemberRow {
         name: member.name.clone(),
         alive,
         roles: member.roles.iter().map(|role| Role::as_str(*role)).collect(),
-        share: if living.is_empty() { 0.0 } else { share(living.iter().filter(first).count(), living.len()) },
+        share: if living.is_empty() { 0.0 } else { ratio(living.iter().filter(first).count(), living.len()) },
         renewed_at: member.renewed,
         policy: member.policy.map(|digest| digest.to_string()),
     }
-}
-
-/// The part of a whole; all of it where there is nothing.
-fn share(part: usize, whole: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
-    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
 fn show(status: &Status, desk: &Desk, screen: &mut Screen) -> Result<(), Error> {

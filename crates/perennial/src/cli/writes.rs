@@ -3,13 +3,13 @@
 use kube::api::{Patch, PatchParams};
 use perennial_core::keeper::undo::Undo;
 use perennial_core::keeper::{Live, Seen};
-use perennial_core::record::{MAX_BYTES, Record};
+use perennial_core::record::Record;
 use serde_json::{Value, json};
 
 use super::ATTEMPTS;
 use super::desk::Desk;
 use super::error::Error;
-use crate::cluster::{ApiError, List};
+use crate::cluster::ApiError;
 use crate::keeper::NodeObject;
 
 /// Whose hand it was, as the API server remembers. Not the keeper's: that one tells when a node was restored.
@@ -46,27 +46,10 @@ impl Desk {
             body["spec"]["unschedulable"] = json!(cordon);
         }
         if !taints.is_empty() || !untaint.is_empty() {
-            body["spec"]["taints"] = json!(self.taints(name, live, undo).await?);
+            let taints = self.api.taints_with(name, live.version, taints, untaint).await;
+            body["spec"]["taints"] = json!(self.told(taints)?);
         }
         self.patch_node(name, live, body).await
-    }
-
-    /// A merge patch replaces the list of taints, so what others put there has to be in it, to the letter; the version of
-    /// the patch makes that exact.
-    async fn taints(&self, name: &str, live: &Live, undo: &Undo) -> Result<Vec<Value>, Error> {
-        let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
-        let list: List<Value> = self.call(self.api.nodes().list(&params)).await?;
-        let node = list.items.into_iter().next().unwrap_or_default();
-        if node["metadata"]["resourceVersion"] != json!(live.version.to_string()) {
-            return self.told(Err(ApiError::Conflict("the node changed".to_owned())));
-        }
-        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        let changed = undo.taints.iter().chain(&undo.untaint);
-        for taint in changed {
-            taints.retain(|other| other["key"] != taint.key || other["effect"] != taint.effect);
-        }
-        taints.extend(undo.taints.iter().map(|taint| json!(taint)));
-        Ok(taints)
     }
 
     async fn patch_node(&self, name: &str, live: &Live, mut body: Value) -> Result<(), Error> {
@@ -79,17 +62,8 @@ impl Desk {
 
     /// Writes a record over the one that was seen, or where there was none.
     pub(crate) async fn write_record(&self, mut record: Record, over: Option<&Seen>) -> Result<(), Error> {
-        if record.to_json().len() > MAX_BYTES {
-            // Undo is worth less than what is undone.
-            record.previous.clear();
-        }
-        let bytes = record.to_json().len();
-        if bytes > MAX_BYTES {
-            return Err(Error::Said(format!(
-                "what is recorded of node {:?} takes {bytes} bytes and does not fit into a ConfigMap",
-                record.node
-            )));
-        }
+        let fits = record.fit();
+        fits.map_err(|why| Error::Said(format!("what is recorded of node {:?}: {why}", record.node)))?;
         let over = over.map(|seen| (seen.uid, seen.version));
         match self.api.write_record(&record, over).await {
             Ok(_) => Ok(()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Uri;
 use http::uri::Scheme;
 use jiff::SignedDuration;
+use perennial_core::policy::syntax::is_subdomain;
 
 /// The longest name part of a label or annotation key, and the longest namespace.
 const LONGEST_NAME: usize = 63;
@@ -72,6 +73,18 @@ pub(super) fn as_member(text: &str) -> String {
     name.truncate(LONGEST_MEMBER);
     let name = name.trim_end_matches(['-', '.']);
     if name.is_empty() { "replica".to_owned() } else { name.to_owned() }
+}
+
+/// Names by which somebody may be asked for, with commas between.
+pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let one = |name: &str| {
+        let name = name.trim().to_ascii_lowercase();
+        let known = name == "*" || is_subdomain(name.strip_prefix("*.").unwrap_or(&name));
+        known
+            .then_some(name)
+            .ok_or("names such as perennial.example.com or *.example.com, with commas between")
+    };
+    text.split(',').map(|name| one(name).map_err(str::to_owned)).collect()
 }
 
 fn is_name(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {

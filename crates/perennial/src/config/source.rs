@@ -44,8 +44,12 @@ impl Surroundings {
 
     /// A name for this process that no other on this machine has, and no other machine's.
     pub(crate) fn process_name(&self) -> String {
-        let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-        format!("{}-{}", host.unwrap_or_default(), self.process)
+        format!("{}-{}", Self::host().unwrap_or_default(), self.process)
+    }
+
+    /// The name of this machine.
+    pub(crate) fn host() -> Option<String> {
+        nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok())
     }
 
     /// The namespace of the pod this runs in, if it runs in one.

@@ -61,7 +61,7 @@ fn nothing_given_is_a_working_configuration() {
     assert_eq!((capture, restore, dry_run), (true, true, false));
     assert_eq!((close_after, open_after), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((collect_every, retry_slowly), (Duration::from_mins(1), Duration::from_mins(1)));
-    assert!(config.page == Some(PageConfig { values: false }) && window.is_some());
+    assert!(config.page.is_some_and(|page| !page.values) && window.is_some());
     assert!(config.honoured.is_empty());
     let MembersConfig { namespace, name, roles, policy, takeover, lease } = config.members;
     assert_eq!(**policy.borrow(), Policy::default());
@@ -76,8 +76,20 @@ fn the_status_page_can_be_switched_off_and_shows_values_only_where_that_is_asked
     let off = check(&["--page=off"], &[]).unwrap();
     assert!(off.page.is_none() && off.keeper.window.is_none());
     let values = check(&["--page-values"], &[("PERENNIAL_PAGE", "on")]).unwrap();
-    assert_eq!(values.page, Some(PageConfig { values: true }));
+    assert!(values.page.is_some_and(|page| page.values));
     assert!(check(&["--page=perhaps"], &[]).unwrap_err().to_string().contains("on or off"));
+    let named = check(&["--page-hosts=Fleet.example.com, *.corp.example"], &[]).unwrap();
+    assert!(
+        named.page.is_some_and(|page| page
+            .hosts
+            .starts_with(&["fleet.example.com".into(), "*.corp.example".into()]))
+    );
+    for broken in ["a..b", "http://a.b", "a.b:80", "*a.b", "a.b,"] {
+        let broken = format!("--page-hosts={broken}");
+        assert!(check(&[&broken], &[]).unwrap_err().to_string().contains("--page-hosts"), "{broken}");
+    }
+    let both = check(&["--page=off", "--page-hosts=a.b"], &[]).unwrap_err().to_string();
+    assert!(both.contains("--page-hosts"), "{both}");
     let both = check(&["--page=off"], &[("PERENNIAL_PAGE_VALUES", "true")]).unwrap_err().to_string();
     assert!(both.contains("exclude each other"), "{both}");
 }

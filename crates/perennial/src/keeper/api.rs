@@ -3,6 +3,7 @@
 use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
 use kube::core::request::Request as Resource;
 use perennial_core::keeper::{Patch, Seen};
+use perennial_core::kept::Taint;
 use perennial_core::record::{DATA_KEY, Record, Version, record_name};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -98,7 +99,7 @@ impl Api {
             body["spec"]["unschedulable"] = json!(true);
         }
         if !patch.taints.is_empty() {
-            body["spec"]["taints"] = json!(self.taints_with(name, patch).await?);
+            body["spec"]["taints"] = json!(self.taints_with(name, patch.version, &patch.taints, &[]).await?);
         }
         let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
         let patched =
@@ -106,20 +107,25 @@ impl Api {
         patched.map(PatchedNode::into_node)
     }
 
-    /// The node's taints as they are, to the letter, with those to add. A merge patch replaces the list, so
-    /// what others put there (and when) has to be in it; the patch's version makes that exact.
-    async fn taints_with(&self, name: &str, patch: &Patch) -> Result<Vec<Value>, ApiError> {
+    /// The taints of a node at this version as they are, to the letter, but without some and with others. A merge patch
+    /// replaces the list, so what others put there (and when) has to be in it; the patch's version makes that exact.
+    pub(crate) async fn taints_with(
+        &self,
+        name: &str,
+        version: Version,
+        added: &[Taint],
+        removed: &[Taint],
+    ) -> Result<Vec<Value>, ApiError> {
         let list: List<Value> = self.cluster.call(self.nodes.list(&by_name(name))).await?;
         let node = list.items.into_iter().next().ok_or(ApiError::NotFound)?;
-        if node["metadata"]["resourceVersion"] != json!(patch.version.to_string()) {
+        if node["metadata"]["resourceVersion"] != json!(version.to_string()) {
             return Err(ApiError::Conflict("the node changed".to_owned()));
         }
         let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        for taint in &patch.taints {
-            let same = |other: &Value| other["key"] == taint.key && other["effect"] == taint.effect;
-            taints.retain(|other| !same(other));
-            taints.push(json!(taint));
+        for taint in added.iter().chain(removed) {
+            taints.retain(|other| other["key"] != taint.key || other["effect"] != taint.effect);
         }
+        taints.extend(added.iter().map(|taint| json!(taint)));
         Ok(taints)
     }
 

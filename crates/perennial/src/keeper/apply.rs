@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::{End, Erasure, Patch, Plan, Seen, Write};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
-use perennial_core::record::{MAX_BYTES, Version};
+use perennial_core::record::{TooLarge, Version};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -181,13 +181,8 @@ impl Apply {
         transition: &'static str,
         seen: Option<&Seen>,
     ) -> Result<Outcome, ApiError> {
-        if write.record.to_json().len() > MAX_BYTES {
-            // Undo is worth less than what is undone.
-            write.record.previous.clear();
-        }
-        let size = write.record.to_json().len();
-        if size > MAX_BYTES {
-            return Ok(Outcome::TooLarge(size));
+        if let Err(TooLarge(bytes)) = write.record.fit() {
+            return Ok(Outcome::TooLarge(bytes));
         }
         if write.braked && !self.allowed().await? {
             return Ok(Outcome::Braked);

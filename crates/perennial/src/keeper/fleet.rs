@@ -312,7 +312,7 @@ impl Collector for Fleet {
 }
 
 /// The part of a whole; all of it where there is nothing.
-pub(super) fn ratio(part: usize, whole: usize) -> f64 {
+pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a share of at most some million nodes")]
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }

@@ -21,7 +21,8 @@ pub(crate) use story::{Happened, Kind, Series, Slot, Story, WITHIN};
 /// How many questions may wait.
 const WAITING: usize = 16;
 
-/// The state of one line, in the words that page and command line share.
+/// The state of one line, in the words that page, command line and metrics share. The command line has finer ones
+/// besides, see `cli::standing`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cell {
     /// It is not known yet.
@@ -38,10 +39,22 @@ pub(crate) enum Cell {
     /// A person paused it.
     Paused,
     /// Its record cannot be read by this binary: nothing is given from it.
-    Quarantined,
+    Unreadable,
 }
 
 impl Cell {
+    /// Every one.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Unknown,
+        Self::Current,
+        Self::Pending,
+        Self::Unrestored,
+        Self::Absent,
+        Self::Paused,
+        Self::Unreadable,
+    ];
+
     /// The letter that stands for it on the wire.
     pub(crate) fn letter(self) -> u8 {
         match self {
@@ -51,7 +64,7 @@ impl Cell {
             Self::Unrestored => b'u',
             Self::Absent => b'a',
             Self::Paused => b'z',
-            Self::Quarantined => b'q',
+            Self::Unreadable => b'x',
         }
     }
 
@@ -64,7 +77,7 @@ impl Cell {
             Self::Unrestored => "unrestored",
             Self::Absent => "absent",
             Self::Paused => "paused",
-            Self::Quarantined => "quarantined",
+            Self::Unreadable => "unreadable",
         }
     }
 }

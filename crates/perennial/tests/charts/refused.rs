@@ -60,6 +60,7 @@ fn mistakes_in_values_are_refused_with_their_key() {
         (rule(json!({ "name": "a b" })), "/policy/rules/0/name"),
         (json!({ "networkPolicy": { "egress": { "ports": [0] } } }), "/networkPolicy/egress/ports/0"),
         (json!({ "statusPage": { "enabled": "off" } }), "/statusPage/enabled"),
+        (json!({ "statusPage": { "hosts": ["http://a.b"] } }), "/statusPage/hosts/0"),
         (json!({ "traces": { "endpoint": "collector:4318" } }), "/traces/endpoint"),
         (json!({ "traces": { "sample": 2 } }), "/traces/sample"),
     ] {
@@ -100,6 +101,8 @@ fn the_status_page_and_traces_are_flags_that_the_binary_takes() {
     assert!(flags(&json!({})).is_empty());
     assert_eq!(flags(&json!({ "statusPage": { "enabled": false } })), ["--page=off"]);
     assert_eq!(flags(&json!({ "statusPage": { "values": true } })), ["--page-values"]);
+    let hosts = json!({ "statusPage": { "hosts": ["fleet.example.com", "*.corp.example"] } });
+    assert_eq!(flags(&hosts), ["--page-hosts=fleet.example.com,*.corp.example"]);
     let traces = json!({ "traces": { "endpoint": "http://collector:4318", "sample": 0.1 } });
     assert_eq!(flags(&traces), ["--otlp-endpoint=http://collector:4318", "--otlp-sample=0.1"]);
 }

@@ -9,8 +9,9 @@ use crate::world::World;
 async fn what_is_not_there_or_not_allowed_is_said_as_kubectl_says_it() {
     let world = World::without_keeper("").await;
     let person = world.person();
+    let hand = world.hand();
     for line in ["show nobody", "restore nobody", "forget nobody --yes", "pause nobody", "diff nobody"] {
-        let heard = person.says(line).await;
+        let heard = hand.says(line).await;
         assert_eq!(heard.code, if line.starts_with("diff") { 2 } else { 1 }, "{line}");
         assert_eq!(heard.bad(), "Error from server (NotFound): nodes \"nobody\" not found\n", "{line}");
     }

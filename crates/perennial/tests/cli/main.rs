@@ -13,6 +13,7 @@ mod hands;
 mod listings;
 mod moves;
 mod person;
+mod pipes;
 mod policies;
 mod process;
 mod restore;

@@ -31,11 +31,11 @@ async fn records_move_to_another_cluster_and_nodes_that_join_there_get_them() {
         old.recorded(name, &labels()).await;
     }
     let file = old.file("records.jsonl");
-    let told = old.person().says(&format!("export -f {}", file.display())).await;
+    let told = old.hand().says(&format!("export -f {}", file.display())).await;
     assert!(told.err.contains("2 records are in"), "{told:?}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(old.person().says("export").await.good().lines().count(), text.lines().count());
+    assert_eq!(old.hand().says("export").await.good().lines().count(), text.lines().count());
     compare("export", &text);
 
     // Another cluster, with a keeper at work and one of the nodes there already.
@@ -44,9 +44,9 @@ async fn records_move_to_another_cluster_and_nodes_that_join_there_get_them() {
     let kept = new.file("records.jsonl");
     std::fs::copy(&file, &kept).unwrap();
     let line = format!("import {}", kept.display());
-    compare("import-dry-run", &new.person().says(&format!("{line} --dry-run")).await.all());
+    compare("import-dry-run", &new.hand().says(&format!("{line} --dry-run")).await.all());
     assert!(new.record(NODE).await.is_none());
-    new.person().says(&line).await.good();
+    new.hand().says(&line).await.good();
     let record = new.record(NODE).await.unwrap();
     assert_eq!((record.state, record.version, record.incarnation.uid), (State::Closed, 0, Uuid::nil()));
     new.labels_become("worker-2", &labels()).await;
@@ -61,7 +61,7 @@ async fn what_is_there_is_overwritten_only_by_a_persons_word_and_stays_among_for
     world.register(NODE, &labels()).await;
     world.recorded(NODE, &labels()).await;
     let file = world.file("records.jsonl");
-    world.person().says(&format!("export -f {}", file.display())).await.good();
+    world.hand().says(&format!("export -f {}", file.display())).await.good();
     let red = pairs([("team", "red")]);
     world.patch(NODE, json!({ "metadata": { "labels": { "team": "red", "example.com/rack": null } } })).await;
     world.recorded(NODE, &red).await;
@@ -69,17 +69,55 @@ async fn what_is_there_is_overwritten_only_by_a_persons_word_and_stays_among_for
     let closed = world.closed(NODE, &red).await;
 
     let line = format!("import {}", file.display());
-    let told = world.person().says(&line).await.good();
+    let told = world.hand().says(&line).await.good();
     assert!(told.contains("left alone: it has a record already"), "{told}");
     assert_eq!(world.record(NODE).await.unwrap(), closed);
-    let told = world.person().says(&format!("{line} --overwrite")).await.bad();
+    let told = world.hand().says(&format!("{line} --overwrite")).await.bad();
     assert!(told.contains("nobody is there to ask"), "{told}");
-    world.person().says(&format!("{line} --overwrite --yes")).await.good();
+    world.hand().says(&format!("{line} --overwrite --yes")).await.good();
     let record = world.closed(NODE, &labels()).await;
     assert_eq!(record.previous[0].kept.labels, red);
     assert_eq!((record.sequence, record.version), (closed.sequence + 1, closed.version));
-    let again = world.person().says(&format!("{line} --overwrite --yes")).await.good();
+    let again = world.hand().says(&format!("{line} --overwrite --yes")).await.good();
     assert!(again.contains("unchanged"), "{again}");
+    world.register(NODE, &pairs([])).await;
+    world.labels_become(NODE, &labels()).await;
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_left_alone_and_said_to_be_one() {
+    let mut world = World::start().await;
+    world.register(NODE, &labels()).await;
+    world.recorded(NODE, &labels()).await;
+    let file = world.file("records.jsonl");
+    world.hand().says(&format!("export -f {}", file.display())).await.good();
+    let text = world.config_map(NODE).await.unwrap().data.unwrap()["record.json"].clone();
+    world.delete(NODE).await;
+    world.closed(NODE, &labels()).await;
+    world.stop_keeper().await;
+    let line = format!("import {}", file.display());
+    for (broken, why) in [
+        (
+            "{".to_owned(),
+            "left alone: it has a record that cannot be read (`perennial forget worker-1` removes it)",
+        ),
+        (
+            text.replace("\"schema\": 1", "\"schema\": 99"),
+            "left alone: a newer perennial wrote its record; import with that one",
+        ),
+    ] {
+        world.edit_record(NODE, &broken).await;
+        let told = world.hand().says(&line).await.good();
+        assert_eq!(told, format!("node/{NODE} {why} (2 labels)\n"));
+        let told = world.hand().says(&format!("{line} --overwrite --yes")).await.bad();
+        assert_eq!(told, format!("node/{NODE} {why} (2 labels)\n"));
+        assert_eq!(world.config_map(NODE).await.unwrap().data.unwrap()["record.json"], broken);
+    }
+    // What it says to do is what helps.
+    world.edit_record(NODE, "{").await;
+    world.hand().says(&format!("forget {NODE} --yes")).await.good();
+    world.hand().says(&line).await.good();
+    world.start_keeper().await;
     world.register(NODE, &pairs([])).await;
     world.labels_become(NODE, &labels()).await;
 }
@@ -90,10 +128,10 @@ async fn a_node_that_lives_gets_what_it_lacks_of_an_overwritten_record_and_keeps
     world.register(NODE, &labels()).await;
     world.recorded(NODE, &labels()).await;
     let file = world.file("records.jsonl");
-    world.person().says(&format!("export -f {}", file.display())).await.good();
+    world.hand().says(&format!("export -f {}", file.display())).await.good();
     world.patch(NODE, json!({ "metadata": { "labels": { "team": "red", "example.com/rack": null } } })).await;
     world.recorded(NODE, &pairs([("team", "red")])).await;
-    world.person().says(&format!("import {} --overwrite --yes", file.display())).await.good();
+    world.hand().says(&format!("import {} --overwrite --yes", file.display())).await.good();
     let both = pairs([("team", "red"), ("example.com/rack", "r12")]);
     world.labels_become(NODE, &both).await;
     world.record_becomes(NODE, "is open", |record| record.state == State::Open).await;
@@ -107,7 +145,7 @@ async fn broken_input_is_refused_as_a_whole_and_changes_nothing() {
     world.recorded(NODE, &labels()).await;
     world.caught_up().await;
     let file = world.file("records.jsonl");
-    world.person().says(&format!("export -f {}", file.display())).await.good();
+    world.hand().says(&format!("export -f {}", file.display())).await.good();
     let text = std::fs::read_to_string(&file).unwrap();
     let before = everything(&world).await;
     let line = format!("import {} --overwrite --yes", file.display());
@@ -119,10 +157,10 @@ async fn broken_input_is_refused_as_a_whole_and_changes_nothing() {
         ("kind: ConfigMap\nmetadata: { name: app }".to_owned(), "--skip-unknown"),
     ] {
         std::fs::write(&file, &broken).unwrap();
-        let told = world.person().says(&line).await.bad();
+        let told = world.hand().says(&line).await.bad();
         assert!(told.contains("nothing was imported") && told.contains(word), "{broken}: {told}");
     }
-    let told = world.person().says("import /nonexistent").await.bad();
+    let told = world.hand().says("import /nonexistent").await.bad();
     assert!(told.contains("/nonexistent") && told.contains("No such file"), "{told}");
     assert_eq!(everything(&world).await, before);
 }
@@ -147,7 +185,7 @@ async fn what_older_tools_left_in_the_cluster_is_read_from_their_namespace() {
         let map = serde_json::from_value(json!({ "metadata": { "name": name }, "data": data })).unwrap();
         maps.create(&PostParams::default(), &map).await.unwrap();
     }
-    let person = world.person();
+    let person = world.hand();
     compare("import-older", &person.says(&format!("import --from-namespace {older} --dry-run")).await.all());
     person.says(&format!("import --from-namespace {older}")).await.good();
     for (name, expected) in

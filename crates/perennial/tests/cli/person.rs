@@ -42,6 +42,7 @@ impl Heard {
 /// Who types, and on what.
 #[derive(Clone)]
 pub(crate) struct Person {
+    pub(crate) kubeconfig: PathBuf,
     flags: Vec<String>,
     width: Option<usize>,
     colour: bool,
@@ -53,7 +54,7 @@ impl Person {
     pub(crate) fn with(kubeconfig: &Path, namespace: &str) -> Self {
         let flags = ["--kubeconfig", &kubeconfig.display().to_string(), "-n", namespace];
         let flags = flags.into_iter().chain(["--installation", "perennial"]).map(str::to_owned).collect();
-        Self { flags, width: None, colour: false, answer: None }
+        Self { kubeconfig: kubeconfig.to_owned(), flags, width: None, colour: false, answer: None }
     }
 
     /// At a terminal of this width.
@@ -69,6 +70,12 @@ impl Person {
     /// Who answers questions like this.
     pub(crate) fn answering(&self, answer: &str) -> Self {
         Self { answer: Some(format!("{answer}\n")), ..self.clone() }
+    }
+
+    /// Who says by this policy what is kept.
+    pub(crate) fn under(&self, policy: &Path) -> Self {
+        let flags = ["--policy".to_owned(), policy.display().to_string()];
+        Self { flags: self.flags.iter().cloned().chain(flags).collect(), ..self.clone() }
     }
 
     /// Runs a command.
@@ -114,6 +121,18 @@ impl World {
     /// An administrator.
     pub(crate) fn person(&self) -> Person {
         Person::with(&self.plane.kubeconfig_for_admin().unwrap(), self.namespace())
+    }
+
+    /// One who says that the default policy is in force: keepers of these tests that are alone have no Lease to say so.
+    pub(crate) fn hand(&self) -> Person {
+        self.person().under(&self.default_policy())
+    }
+
+    /// A file with the default policy.
+    pub(crate) fn default_policy(&self) -> PathBuf {
+        let file = self.file("default-policy.yaml");
+        std::fs::write(&file, "{}").unwrap();
+        file
     }
 
     /// A file in this world's folder.

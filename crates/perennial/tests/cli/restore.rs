@@ -27,7 +27,7 @@ async fn owed() -> World {
 #[tokio::test]
 async fn a_node_gets_its_own_where_replicas_do_not_give() {
     let world = owed().await;
-    let person = world.person();
+    let person = world.hand();
     let told = person.says("restore worker-1").await.bad();
     assert!(told.contains("is away"), "{told}");
     world.register(NODE, &pairs([("pool", "other")])).await;
@@ -51,7 +51,7 @@ async fn a_paused_node_gets_its_own_and_stays_paused() {
     world.recorded(NODE, &labels()).await;
     world.delete(NODE).await;
     world.closed(NODE, &labels()).await;
-    let person = world.person();
+    let person = world.hand();
     person.says("pause worker-1").await.good();
     world.register(NODE, &pairs([])).await;
     world.caught_up().await;
@@ -75,7 +75,7 @@ async fn an_end_that_nobody_saw_is_proved_before_anything_is_given() {
     world.label(NODE, "team", Some("red")).await;
     world.delete(NODE).await;
     world.register(NODE, &pairs([])).await;
-    let person = world.person();
+    let person = world.hand();
     person.says("restore worker-1").await.good();
     assert_eq!(world.labels(NODE).await, pairs([("team", "red"), ("pool", "web")]));
     let record = world.record(NODE).await.unwrap();
@@ -90,7 +90,7 @@ async fn what_was_taken_from_a_living_node_while_nobody_watched_comes_back() {
     world.recorded(NODE, &labels()).await;
     world.stop_keeper().await;
     world.patch(NODE, json!({ "metadata": { "labels": { "team": null, "pool": "other" } } })).await;
-    let person = world.person();
+    let person = world.hand();
     compare("restore-living", &person.says("restore worker-1").await.all());
     assert_eq!(world.labels(NODE).await, pairs([("team", "blue"), ("pool", "other")]));
 }

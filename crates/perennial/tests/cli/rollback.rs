@@ -33,7 +33,7 @@ async fn slipped() -> (World, Timestamp) {
 #[tokio::test]
 async fn what_was_removed_from_all_nodes_comes_back_and_what_came_since_stays() {
     let (world, well) = slipped().await;
-    let person = world.person();
+    let person = world.hand();
     let dry = person.says(&format!("rollback --all --to {well} --dry-run")).await;
     compare("rollback-dry-run", &dry.all());
     assert_eq!(world.labels("worker-1").await, pairs([("pool", "other"), ("came", "since")]));
@@ -65,7 +65,7 @@ async fn what_was_removed_from_all_nodes_comes_back_and_what_came_since_stays() 
 async fn exactly_takes_what_came_since_and_leaves_what_is_not_kept() {
     let (world, well) = slipped().await;
     world.label("worker-1", "kubernetes.io/arch", Some("amd64")).await;
-    let person = world.person();
+    let person = world.hand();
     compare(
         "rollback-exact",
         &person.says(&format!("rollback worker-1 --to {well} --exact --dry-run")).await.all(),
@@ -79,7 +79,7 @@ async fn exactly_takes_what_came_since_and_leaves_what_is_not_kept() {
 #[tokio::test]
 async fn what_cannot_be_undone_is_said_and_does_not_stop_the_others() {
     let (world, well) = slipped().await;
-    let person = world.person();
+    let person = world.hand();
     world.edit_record("worker-3", "{").await;
     let done = person.says(&format!("rollback --all --to {well} --yes")).await;
     assert!(done.err.contains("2 nodes rolled back, 1 failed."), "{done:?}");

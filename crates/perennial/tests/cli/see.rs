@@ -1,6 +1,6 @@
 //! nodes, show, status, diff: what people see.
 
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use perennial_core::record::State;
 use serde_json::{Value, json};
 
@@ -9,6 +9,19 @@ use crate::world::{Labels, World, pairs};
 
 fn labels() -> Labels {
     pairs([("team", "blue"), ("pool", "web")])
+}
+
+impl World {
+    /// Puts a policy where the chart puts it.
+    async fn chart_policy(&self, name: &str, policy: &str) {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "labels": { "app.kubernetes.io/name": "perennial" } },
+            "data": { "policy.yaml": policy },
+        });
+        let params = PatchParams::apply("test").force();
+        self.config_maps().patch(name, &params, &Patch::Apply(map)).await.unwrap();
+    }
 }
 
 /// A fleet in which something of everything is to be seen.
@@ -43,7 +56,7 @@ async fn what_there_is_to_see_is_shown_in_every_form() {
     compare("nodes-narrow", &person.at_terminal(44).says("nodes").await.good());
     compare("nodes-colour", &person.at_terminal(100).in_colour().says("nodes").await.good());
     compare("nodes-wide", &person.says("nodes -o wide").await.good());
-    compare("nodes-name", &person.says("nodes --state away,paused -o name").await.good());
+    compare("nodes-name", &person.says("nodes --state absent,paused -o name").await.good());
     compare("nodes-selected", &person.says("nodes -l team=red --no-headers").await.good());
     compare("nodes-none", &person.says("nodes --state unreadable").await.all());
     compare("nodes-missing", &person.says("nodes steady-1 nobody").await.all());
@@ -68,7 +81,7 @@ async fn what_there_is_to_see_is_shown_in_every_form() {
     let yaml: Value = serde_saphyr::from_str(&person.says("nodes -o yaml").await.good()).unwrap();
     assert_eq!(yaml["items"][0]["node"], json["items"][0]["node"]);
     let json: Value = serde_json::from_str(&person.says("status -o json").await.good()).unwrap();
-    assert_eq!((&json["nodes"], &json["states"]["away"]), (&json!(4), &json!(1)));
+    assert_eq!((&json["nodes"], &json["states"]["absent"]), (&json!(4), &json!(1)));
     assert_eq!(json["members"][0]["name"], "keeper-1");
     let json: Value = serde_json::from_str(&person.says("show steady-1 -o json").await.good()).unwrap();
     assert_eq!(json["record"]["previous"][0]["kept"]["labels"]["team"], "blue");
@@ -88,15 +101,19 @@ async fn the_policy_is_that_of_the_chart_and_another_one_is_warned_of() {
         let refused = person.says(line).await.bad();
         assert!(refused.contains("replicas run under another policy"), "{line}: {refused}");
     }
-    for (name, policy) in [("other-policy", "{}"), ("my-policy", "rules: [{ labels: { include: [team] } }]")]
-    {
-        let map = json!({
-            "metadata": { "name": name, "labels": { "app.kubernetes.io/name": "perennial" } },
-            "data": { "policy.yaml": policy },
-        });
-        let map = serde_json::from_value(map).unwrap();
-        world.config_maps().create(&PostParams::default(), &map).await.unwrap();
-    }
+    world.chart_policy("my-policy", "rules: [{ labels: { include: [7 }]").await;
+    let told = person.says("nodes --no-headers").await.err;
+    assert!(
+        told.contains("Warning: configmap/my-policy holds no policy") && told.contains("another policy"),
+        "{told}"
+    );
+    let told = person.says("restore worker-1").await.bad();
+    assert!(
+        told.starts_with("error: configmap/my-policy holds no policy") && told.contains("--policy"),
+        "{told}"
+    );
+    world.chart_policy("other-policy", "{}").await;
+    world.chart_policy("my-policy", "rules: [{ labels: { include: [team] } }]").await;
     let sure = person.says("nodes --no-headers").await;
     assert!(sure.err.is_empty() && sure.out.starts_with("worker-1   current"), "{sure:?}");
     let status = person.says("status").await.good();
@@ -107,6 +124,37 @@ async fn the_policy_is_that_of_the_chart_and_another_one_is_warned_of() {
     std::fs::write(&file, serde_json::to_string(&all).unwrap()).unwrap();
     let told = person.says(&format!("import {} --dry-run", file.display())).await.good();
     assert_eq!(told, "node/worker-1 unchanged (1 label)\n");
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_nobody_can_tell_what_replicas_keep() {
+    let mut world = World::start().await;
+    world.register("worker-1", &labels()).await;
+    world.recorded("worker-1", &labels()).await;
+    world.stop_keeper().await;
+    world.label("worker-1", "team", None).await;
+    let person = world.person();
+    let refused = async |why: &str| {
+        for line in ["restore worker-1", "rollback --all --to 1m --yes", "import --from-namespace default"] {
+            let told = person.says(line).await.bad();
+            assert!(told.contains(why) && told.contains("--policy FILE"), "{line}: {told}");
+        }
+    };
+    refused("error: no replica is seen at work in namespace").await;
+    let dry = person.says("restore worker-1 --dry-run").await;
+    assert!(dry.err.starts_with("Warning: no replica is seen"), "{dry:?}");
+    assert!(dry.good().contains("would be restored"));
+    // One that cannot be read may be the one; of two, either.
+    world.chart_policy("my-policy", "{").await;
+    refused("error: configmap/my-policy holds no policy").await;
+    world.chart_policy("my-policy", "rules: [{ labels: { include: [team] } }]").await;
+    world.chart_policy("other-policy", "{}").await;
+    refused("no replica is seen at work").await;
+    assert_eq!(world.labels("worker-1").await, pairs([("pool", "web")]));
+    // The only one there is, is the installation's own.
+    world.config_maps().delete("other-policy", &DeleteParams::default()).await.unwrap();
+    person.says("restore worker-1").await.good();
+    assert_eq!(world.labels("worker-1").await, labels());
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::DropGuard;
 
+use super::fold::fold;
 use super::{Leash, Sources, wire};
 use crate::keeper::Window;
 use crate::keeper::ledger::Name;
@@ -300,24 +301,8 @@ impl Told {
 
     /// Folds changed lines in; gives back those that are news.
     fn change(&mut self, changed: Vec<(Name, Option<Cell>)>) -> Vec<(Name, Option<Cell>)> {
-        let mut news = Vec::new();
-        for (name, cell) in changed {
-            let at = self.lines.binary_search_by(|(known, _)| known.cmp(&name));
-            match (at, cell) {
-                (Ok(at), Some(cell)) if self.lines[at].1 == cell => continue,
-                (Ok(at), Some(cell)) => self.lines[at].1 = cell,
-                (Ok(at), None) => {
-                    self.lines.remove(at);
-                    self.moved = true;
-                }
-                (Err(at), Some(cell)) => {
-                    self.lines.insert(at, (name.clone(), cell));
-                    self.moved = true;
-                }
-                (Err(_), None) => continue,
-            }
-            news.push((name, cell));
-        }
+        let (news, moved) = fold(&mut self.lines, changed);
+        self.moved |= moved;
         news
     }
 

@@ -1,13 +1,13 @@
 //! One node, when a person opens it: what is on it against what is recorded, read from the API server at that moment.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
+use perennial_core::keeper::compare::{Kind, Row, compare};
 use perennial_core::keeper::{Body, Mark};
-use perennial_core::kept::{Content, Kept, Pairs};
+use perennial_core::kept::{Content, Kept};
 use perennial_core::policy::Policy;
 use perennial_core::ranks;
 use perennial_core::record::Record;
@@ -110,7 +110,7 @@ impl Desk {
                 "restored": live.mark != Mark::None,
             })),
             "record": body.as_ref().map(about),
-            "labels": compare(content, recorded, &policy, self.values),
+            "labels": labels(content, recorded, &policy, self.values),
             "others": others(content, recorded, &policy),
             "first": self.first(name),
         });
@@ -166,43 +166,21 @@ fn about(body: &Body) -> Value {
     })
 }
 
-fn kept(content: &Content, recorded: Option<&Pairs>, policy: &Policy) -> Kept {
-    policy.rule_for(&content.labels, recorded).map(|rule| rule.keep(content)).unwrap_or_default()
-}
-
 /// Each label: on the node, in the record, and how the two compare. Values only where they may be shown.
-fn compare(live: Option<&Content>, record: Option<&Record>, policy: &Policy, values: bool) -> Vec<Value> {
-    let recorded = record.map(|record| record.labels().into_owned());
-    let kept = live.map(|live| kept(live, recorded.as_ref(), policy));
-    let recorded = recorded.unwrap_or_default();
-    let none = Pairs::new();
-    let on_node = live.map_or(&none, |live| &live.labels);
-    let keys: BTreeSet<&String> = on_node.keys().chain(recorded.keys()).collect();
-    let row = |key: &String| {
-        let (here, there) = (on_node.get(key), recorded.get(key));
-        let is_kept = kept.as_ref().is_some_and(|kept| kept.labels.contains_key(key));
-        let waits = record.is_some_and(|record| record.waiting.contains_key(key));
-        let how = match (here, there) {
-            _ if waits => "waits for the machine's identity",
-            (Some(here), Some(there)) if here == there => "same",
-            (Some(_), Some(_)) if is_kept => "differs",
-            (Some(_), Some(_)) => "not kept any more",
-            (None, Some(_)) if live.is_none() => "remembered",
-            (None, _) => "missing on the node",
-            (Some(_), None) if is_kept => "not recorded yet",
-            (Some(_), None) => "not kept",
-        };
-        let shown =
-            |value: Option<&String>| value.map(|value| if values { json!(value) } else { json!(true) });
-        json!({ "key": key, "live": shown(here), "record": shown(there), "how": how })
-    };
-    keys.into_iter().map(row).collect()
+fn labels(live: Option<&Content>, record: Option<&Record>, policy: &Policy, values: bool) -> Vec<Value> {
+    let shown = |value: Option<String>| value.map(|value| if values { json!(value) } else { json!(true) });
+    let rows = compare(live, record, policy).into_iter().filter(|row| row.kind == Kind::Label);
+    rows.map(|Row { kind: _, key, recorded, live, how }| {
+        json!({ "key": key, "live": shown(live), "record": shown(recorded), "how": how.as_str() })
+    })
+    .collect()
 }
 
 /// What else is kept, in numbers.
 fn others(live: Option<&Content>, record: Option<&Record>, policy: &Policy) -> Value {
-    let recorded = record.map(|record| record.labels().into_owned());
-    let live = live.map(|live| kept(live, recorded.as_ref(), policy));
+    let recorded = record.map(Record::labels);
+    let kept = |live: &Content| Some(policy.rule_for(&live.labels, recorded.as_deref())?.keep(live));
+    let live = live.map(|live| kept(live).unwrap_or_default());
     let count = |kept: &Kept| json!({ "annotations": kept.annotations.len(), "taints": kept.taints.len(), "cordoned": kept.unschedulable });
     json!({ "live": live.as_ref().map(count), "record": record.map(|record| count(&record.kept)) })
 }

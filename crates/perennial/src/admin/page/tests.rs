@@ -65,14 +65,24 @@ impl Served {
     }
 
     async fn send(&self, request: &str) -> TcpStream {
+        self.send_to("a", request).await
+    }
+
+    /// As a browser does that knows this place by that name.
+    async fn send_to(&self, host: &str, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(format!("{request} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+        let request = format!("{request} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
         stream
     }
 
     async fn whole(&self, request: &str) -> String {
+        self.whole_of("a", request).await
+    }
+
+    async fn whole_of(&self, host: &str, request: &str) -> String {
         let mut answer = Vec::new();
-        let _ = self.send(request).await.read_to_end(&mut answer).await;
+        let _ = self.send_to(host, request).await.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     }
 }
@@ -84,7 +94,12 @@ fn sources(window: Window) -> (Sources, watch::Sender<Arc<Roster>>) {
         ..KeeperConfig::new("perennial", watch::channel(Arc::new(Policy::default())).1)
     };
     let members = MembersConfig::new("perennial-7c9d-x2vkq", &keeper);
-    let sources = Sources::new(PageConfig { values: false }, Some(&keeper), &members, Some(listings()));
+    let sources = Sources::new(
+        PageConfig { values: false, hosts: vec!["fleet.example.com".to_owned()] },
+        Some(&keeper),
+        &members,
+        Some(listings()),
+    );
     let (to, roster) = watch::channel(Arc::new(roster(&members)));
     sources.roster.set(roster).unwrap();
     (sources, to)
@@ -158,6 +173,30 @@ async fn a_browser_gets_the_page_and_everybody_else_the_list() {
         );
         let again = served.whole(&format!("GET /page/{name} HTTP/1.1\r\nif-none-match: {tag}\r\nx:")).await;
         assert!(again.starts_with("HTTP/1.1 304"), "{again}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_not_given_to_whoever_asks_for_it_by_a_strangers_name() {
+    let served = Served::start(|fleet| fleet.fill(3)).await;
+    let front = "GET / HTTP/1.1\r\naccept: text/html\r\nx:";
+    for host in ["evil.example", "127.0.0.1.evil.example:8080"] {
+        for request in [front, "GET /page/app.js", "GET /page/stream", "GET /page/node/web-00000"] {
+            let mut stream = served.send_to(host, request).await;
+            let answer = until(&mut stream, "\r\n\r\n").await;
+            assert!(answer.starts_with("HTTP/1.1 421"), "{host} {request}: {answer}");
+        }
+        // Kubelets and Prometheus ask by whatever name they like.
+        for request in
+            ["GET /livez", "GET /healthz", "GET /readyz", "GET /metrics", "GET /listings/shop/storefront"]
+        {
+            let answer = served.whole_of(host, request).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{host} {request}: {answer}");
+        }
+    }
+    for host in ["localhost:8080", "[::1]:8080", "perennial.perennial.svc", "fleet.example.com"] {
+        let answer = served.whole_of(host, front).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{host}: {answer}");
     }
 }
 

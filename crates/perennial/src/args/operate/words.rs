@@ -4,21 +4,21 @@ pub(super) const NODES: &str = "\
 Lists every node that lives or has a record: how it stands, how many labels are kept of it, how old its record is, and \
 when it got something back (the API server forgets that after an hour; then `<` stands before the age of the node).
 
-States: `current` (record and node agree), `pending` (the record lags behind the node), `restoring` (something is owed to \
-the node), `closing` (it is gone, and its end is not recorded yet), `away` (it is gone, and remembered), `waiting` (privileged \
+States: `current` (record and node agree), `pending` (the record lags behind the node), `unrestored` (something is owed to \
+the node), `closing` (it is gone, and its end is not recorded yet), `absent` (it is gone, and remembered), `waiting` (privileged \
 labels wait for the machine's identity), `paused`, `forgotten`, `bare` (nothing of it is kept), `unmanaged` (no rule matches), \
 `terminating`, `unreadable` and `newer` (the record cannot be used).";
 
 pub(super) const NODES_EXAMPLES: &str = "\
 Examples:
   What needs attention?
-    perennial nodes --state pending,restoring,closing,waiting,unreadable
+    perennial nodes --state pending,unrestored,closing,waiting,unreadable
 
   One pool, the least recently recorded last
     perennial nodes -l pool=gpu --sort-by recorded
 
   For a script
-    perennial nodes --state away -o name";
+    perennial nodes --state absent -o name";
 
 pub(super) const SHOW_EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! What is read, what is refused, and that nothing is lost on the way.
 
 use perennial_core::keeper::undo::in_force;
-use perennial_core::kept::{Digest, Pairs};
+use perennial_core::kept::{Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
 use perennial_core::record::{Record, WaitingKeys};
 
@@ -107,8 +107,33 @@ fn what_no_node_could_bear_is_refused_before_anything_is_written() {
         let told = problems(&written(&[record], NOW));
         assert!(told.contains(word), "{told}");
     }
+    let taint = |key: &str, effect: &str, value: &str| Taint {
+        key: key.to_owned(),
+        effect: effect.to_owned(),
+        value: value.to_owned(),
+    };
+    let mut tainted = record("a", &[]);
+    tainted.kept.taints = vec![taint("gpu", "NoExecute", ""), taint("gpu", "NoSchedule", "1")];
+    assert!(read(&written(&[tainted.clone()], NOW)).is_ok());
+    tainted.kept.taints.push(taint("gpu", "NoSchedule", "2"));
+    let told = problems(&written(&[tainted], NOW));
+    assert_eq!(told, "line 2: node \"a\": the taint \"gpu\" stands twice with the effect NoSchedule");
+    // What the API server allows of annotations, to the byte, also of a former state.
+    let mut annotated = record("a", &[]);
+    let annotate = |bytes: usize| {
+        let large = ("example.com/large".to_owned(), "x".repeat(bytes - 17 - 7));
+        Pairs::from([large, ("small".to_owned(), "ok".to_owned())])
+    };
+    annotated.previous[0].kept.annotations = annotate(256 * 1024);
+    assert!(read(&written(&[annotated.clone(), record("b", &[("x", "1")])], NOW)).is_ok());
+    annotated.previous[0].kept.annotations = annotate(256 * 1024 + 1);
+    let told = problems(&written(&[annotated], NOW));
+    assert_eq!(
+        told,
+        "line 2: node \"a\": its annotations take 262145 bytes, most of them \"example.com/large\", and a node may bear 262144"
+    );
     let twice = problems(&written(&[record("a", &[("x", "1")]), record("a", &[("x", "2")])], NOW));
-    assert_eq!(twice, "line 3: the node \"a\" is in line 2 as well");
+    assert_eq!(twice, "line 3: node \"a\": it is in line 2 as well");
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Ledger {
 pub(super) fn cell(entry: &Entry, plan: &Plan, standing: Standing) -> Cell {
     let line = &entry.line;
     if let Some(Body::Unreadable { .. } | Body::Newer) = line.seen().map(|seen| &seen.body) {
-        return Cell::Quarantined;
+        return Cell::Unreadable;
     }
     if matches!(plan, Plan::Rest(Why::Paused)) {
         return Cell::Paused;

@@ -57,7 +57,7 @@ export const link = (name) => el("a", { href: `#/node/${encodeURIComponent(name)
 // The states: a letter on the wire, a word, a colour by class, and a shape within a square of 12. Worst first.
 export const STATES = [
   { letter: "u", word: "unrestored", path: "M6 .5 12 11.5H0z", says: "back, and waits for its own" },
-  { letter: "q", word: "quarantined", path: "M2 0 6 4 10 0l2 2-4 4 4 4-2 2-4-4-4 4-2-2 4-4-4-4z", says: "its record cannot be read" },
+  { letter: "x", word: "unreadable", path: "M2 0 6 4 10 0l2 2-4 4 4 4-2 2-4-4-4 4-2-2 4-4-4-4z", says: "its record cannot be read by this binary" },
   { letter: "p", word: "pending", path: "M6 0l6 6-6 6-6-6z", says: "node and record do not agree yet" },
   { letter: "z", word: "paused", path: "M1.5 1h3.5v10H1.5zM7 1h3.5v10H7z", says: "paused by a person" },
   { letter: "a", word: "absent", path: "M1 1h10v10H1z", hollow: true, says: "away; its record waits for it" },

@@ -13,14 +13,14 @@ function tile(title, value, below, options = {}) {
 
 export function tiles(fleet, facts, hour, now) {
   const of = (word) => fleet.counts[fleet.codes[word]];
-  const waiting = ["unrestored", "quarantined", "pending"].filter((word) => of(word)).map((word) => `${number(of(word))} ${word}`);
-  const due = of("unrestored") + of("pending") + of("quarantined");
+  const waiting = ["unrestored", "unreadable", "pending"].filter((word) => of(word)).map((word) => `${number(of(word))} ${word}`);
+  const due = of("unrestored") + of("pending") + of("unreadable");
   const sum = hour && totals(hour, now);
   const paused = of("paused") ? `, ${number(of("paused"))} paused` : "";
   fill($("tiles"),
     tile("Share current", [percent(fleet.current + of("paused"), fleet.there), el("small", {}, "%")], `of ${count(fleet.there, "node")}`, { extra: hour && spark(hour, now) }),
-    tile("Need attention", number(due), waiting.join(", ") || "nothing waits", { alarm: of("unrestored") + of("quarantined") > 0 }),
-    tile("Away", number(of("absent")), `${count(facts?.records ?? 0, "record")} kept${paused}`),
+    tile("Need attention", number(due), waiting.join(", ") || "nothing waits", { alarm: of("unrestored") + of("unreadable") > 0 }),
+    tile("Absent", number(of("absent")), `${count(facts?.records ?? 0, "record")} kept${paused}`),
     tile("Restored this hour", number(sum?.restored ?? 0), sum?.restored ? `half within ${seconds(sum.half)}, slowest ${seconds(sum.slowest)}` : "no node came back bare"));
 }
 
