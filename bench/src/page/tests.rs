@@ -78,7 +78,11 @@ fn the_page_is_of_these_figures() {
     let mut text = fs::read_to_string(&page).unwrap();
     let (mut files, mut pictures) = (results_files(), Vec::new());
     files.sort();
-    assert!(!files.is_empty());
+    assert_eq!(
+        text.matches("nodes: begin").count(),
+        files.len(),
+        "one section for each file of bench/results"
+    );
     for file in files {
         let results: Results = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         let begin = format!(
@@ -102,8 +106,9 @@ fn the_page_is_of_these_figures() {
 }
 
 fn results_files() -> Vec<PathBuf> {
-    let folder = Path::new(ROOT).join("bench/results");
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    // Git keeps no folder that is empty.
+    let Ok(folder) = fs::read_dir(Path::new(ROOT).join("bench/results")) else { return Vec::new() };
+    folder.map(|entry| entry.unwrap().path()).collect()
 }
 
 fn section(results: &Results) -> String {
