@@ -20,12 +20,14 @@ mod mass;
 mod returns;
 mod start;
 
+pub(crate) use mass::returned;
+
 /// So many single changes and returns are timed.
 const SINGLES: usize = 100;
 /// So many nodes return at once.
-const MANY: usize = 5000;
+pub(crate) const MANY: usize = 5000;
 /// Nothing written for so long: whoever is measured has come to rest.
-const REST: Duration = Duration::from_secs(6);
+pub(crate) const REST: Duration = Duration::from_secs(6);
 /// What the fleets of the field send for 100,000 nodes: each kubelet every five minutes.
 const BEATS: u32 = 333;
 
@@ -162,10 +164,9 @@ impl<'a> Bout<'a> {
             None => Ok(()),
         }
     }
+}
 
-    /// Whether a line of the watch says that a record was made.
-    fn is_new_record(&self, line: &str) -> bool {
-        line.starts_with(r#"{"type":"ADDED""#)
-            && line.contains(&format!(r#""name":"{}"#, self.contender.records()))
-    }
+/// Whether a line of the watch says that one of its records was made.
+pub(crate) fn is_new_record(line: &str, contender: Contender) -> bool {
+    line.starts_with(r#"{"type":"ADDED""#) && line.contains(&format!(r#""name":"{}"#, contender.records()))
 }

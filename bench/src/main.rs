@@ -10,6 +10,7 @@ mod page;
 mod prepared;
 mod proofs;
 mod raw;
+mod replicas;
 mod report;
 mod results;
 mod sight;
@@ -41,6 +42,8 @@ struct Bench {
 enum What {
     /// Perennial, its peers and the API server's limit, all cases side by side
     Compare(Compare),
+    /// One replica, three, five: what each does, and how fast all of them are
+    Replicas(Size),
     /// Single restores while all nodes are deleted and return at once
     Storm(Size),
     /// Ends proved from history after all replicas were away
@@ -83,6 +86,7 @@ async fn main() -> ExitCode {
     let measured = async {
         match Bench::parse().what {
             What::Compare(compare) => side_by_side(compare).await,
+            What::Replicas(Size { nodes, .. }) => replicas::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
             What::Listing(Size { replicas, .. }) => listing::run(replicas as usize).await,

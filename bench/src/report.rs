@@ -50,3 +50,8 @@ pub(crate) fn mebibytes(bytes: u64) -> f64 {
 pub(crate) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
+
+/// So many a second.
+pub(crate) fn rate(many: usize, took: Duration) -> anyhow::Result<f64> {
+    Ok(f64::from(u32::try_from(many)?) / took.as_secs_f64())
+}

@@ -1,19 +1,18 @@
 //! A whole fleet is recorded for the first time.
 
-use super::Bout;
+use super::{Bout, is_new_record};
+use crate::report::rate;
 use crate::results::Case;
 
 pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let began = bout.start()?;
-    let mut left = bout.plan.nodes;
-    let last = loop {
-        let seen = bout.records.next().await?;
-        left -= usize::from(bout.is_new_record(&seen.line));
-        if left == 0 {
-            break seen.at;
-        }
-    };
-    let nodes = u32::try_from(bout.plan.nodes)?;
-    bout.add(Case::Capture, f64::from(nodes) / (last - began).as_secs_f64());
+    let (nodes, contender) = (bout.plan.nodes, bout.contender);
+    let mut left = nodes;
+    let last = bout.records.until(|line| {
+        left -= usize::from(is_new_record(line, contender));
+        left == 0
+    });
+    let took = last.await? - began;
+    bout.add(Case::Capture, rate(nodes, took)?);
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{MANY, Plan, SINGLES};
 use crate::contender::NAMESPACE;
 use crate::prepared;
 use crate::raw::{Call, MANNERS, Manner, Raw};
-use crate::report::{Times, milliseconds};
+use crate::report::{Times, milliseconds, rate};
 use crate::results::{Case, Results, Who};
 use crate::sight::Sight;
 
@@ -90,10 +90,6 @@ fn shown(results: &Results) {
             println!("bench:   {:<38} {figure:>10.2} {}", case.title(), case.unit());
         }
     }
-}
-
-fn rate(many: usize, took: Duration) -> anyhow::Result<f64> {
-    Ok(f64::from(u32::try_from(many)?) / took.as_secs_f64())
 }
 
 fn node_path(index: usize) -> String {

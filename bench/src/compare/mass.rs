@@ -1,38 +1,45 @@
 //! Many nodes are gone, and come back at once.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use perennial_testkit::{ControlPlane, Fleet};
 
 use super::returns::Seen;
 use super::{Bout, MANY, REST};
-use crate::report::mebibytes;
+use crate::report::{mebibytes, rate};
 use crate::results::Case;
 use crate::sight::Sight;
 
 pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let many = MANY.min(bout.plan.nodes);
-    let fleet = bout.fleet();
-    fleet.delete(0..many).await?;
+    bout.fleet().delete(0..many).await?;
     bout.records.quiet(REST).await?;
-    let mut sight = Sight::of_nodes(&bout.plane).await?;
+    let took = returned(&bout.plane, many).await?;
+    bout.add(Case::Mass, rate(many, took)?);
+    Ok(())
+}
+
+/// Registers the first nodes, bare, as fast as that goes, and says how long it took until the last one had its labels.
+pub(crate) async fn returned(plane: &ControlPlane, many: usize) -> anyhow::Result<Duration> {
+    let fleet = Fleet::new(plane.admin());
+    let mut sight = Sight::of_nodes(plane).await?;
     let began = Instant::now();
     let all_whole = async {
         let (mut whole, mut left) = (vec![false; many], many);
-        loop {
-            let seen = sight.next().await?;
-            let Some(node) = Seen::of(&seen.line) else { continue };
-            let Some(index) = node.index().filter(|index| *index < many) else { continue };
-            if !whole[index] && node.is_whole(index) {
-                whole[index] = true;
-                left -= 1;
-                if left == 0 {
-                    return anyhow::Ok(seen.at);
+        sight
+            .until(|line| {
+                let Some(node) = Seen::of(line) else { return false };
+                let Some(index) = node.index().filter(|index| *index < many) else { return false };
+                if !whole[index] && node.is_whole(index) {
+                    whole[index] = true;
+                    left -= 1;
                 }
-            }
-        }
+                left == 0
+            })
+            .await
     };
     let ((), last) = tokio::try_join!(fleet.register(0..many), all_whole)?;
-    bout.add(Case::Mass, f64::from(u32::try_from(many)?) / (last - began).as_secs_f64());
-    Ok(())
+    Ok(last - began)
 }
 
 /// What is left in memory of nodes that are all gone.

@@ -58,6 +58,8 @@ pub enum Error {
 /// logged, where the machine that reads the log finds them, and become the exit code.
 pub fn run(args: Args) -> Result<ExitCode, Error> {
     let around = Surroundings::of_process();
+    // One thread: an event is folded where it is read, and nothing here computes for long. What does, or blocks, goes to
+    // threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = match args.command {
         Command::Run(args) => {
@@ -301,9 +303,12 @@ impl Parts {
         };
         let keep = async {
             let Some(((config, metrics, ready), membership)) = keeper.zip(of_keeper) else { return Ok(()) };
-            let kept = keeper::run(cluster.clone(), config, metrics, membership, ready, stop.clone()).await;
+            let kept = keeper::run(cluster.clone(), config, metrics, membership, ready, stop.clone());
+            // In a task of its own: whatever a heartbeat wakes shall be the keeper alone.
+            let kept = AbortOnDropHandle::new(tokio::spawn(kept)).await;
             stop.cancel();
-            kept
+            // It is cancelled by nobody while somebody waits for it.
+            kept.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
         };
         let list = async {
             let Some(((config, metrics, pages, ready), membership)) = lister.zip(of_lister) else { return };
