@@ -83,7 +83,7 @@ async fn what_a_newer_version_wrote_is_changed_by_no_command() {
     world.recorded(NODE, &labels()).await;
     world.delete(NODE).await;
     let mut record = serde_json::json!(world.closed(NODE, &labels()).await);
-    let person = world.person();
+    let person = world.hand();
     let backup = world.file("backup.jsonl");
     person.says(&format!("export -f {}", backup.display())).await.good();
     record["schema"] = (SCHEMA + 1).into();
@@ -95,7 +95,7 @@ async fn what_a_newer_version_wrote_is_changed_by_no_command() {
         let told = person.says(line).await.bad();
         assert!(told.contains("newer") || told.contains("cannot be read"), "{line}: {told}");
     }
-    let told = person.says(&format!("import {} --overwrite --yes", backup.display())).await;
-    assert!(told.out.contains("left alone"), "{told:?}");
+    let told = person.says(&format!("import {} --overwrite --yes", backup.display())).await.bad();
+    assert!(told.contains("left alone: a newer perennial wrote its record"), "{told}");
     assert_eq!(world.config_map(NODE).await, newer);
 }

@@ -137,7 +137,7 @@ async fn a_time_at_which_a_node_bore_nothing_is_a_state_like_any_other() {
     world.label("worker-1", "came", Some("since")).await;
     world.recorded("worker-1", &pairs([("came", "since")])).await;
 
-    let person = world.person();
+    let person = world.hand();
     let plain = person.says(&format!("rollback worker-1 --to {bare} --yes")).await;
     assert!(plain.err.contains("Nothing to roll back"), "{plain:?}");
     assert_eq!(world.labels("worker-1").await, pairs([("came", "since")]));
@@ -150,7 +150,7 @@ async fn what_nobody_recorded_yet_is_not_taken() {
     let (mut world, well) = slipped().await;
     world.stop_keeper().await;
     world.label("worker-1", "unseen", Some("yes")).await;
-    let told = world.person().says(&format!("rollback worker-1 --to {well} --exact --yes")).await.bad();
+    let told = world.hand().says(&format!("rollback worker-1 --to {well} --exact --yes")).await.bad();
     assert!(told.contains("the label unseen is not recorded yet"), "{told}");
     assert_eq!(world.labels("worker-1").await.get("came").map(String::as_str), Some("since"));
 }
@@ -161,7 +161,7 @@ async fn what_came_after_the_question_is_not_taken_by_the_answer() {
     let world = Arc::new(world);
     let later = Arc::clone(&world);
     let line = format!("rollback worker-1 worker-2 --to {well} --exact");
-    let person = world.person();
+    let person = world.hand();
     let told = person.says_yes_after(&line, async move {
         later.label("worker-1", "late", Some("yes")).await;
         let all = pairs([("pool", "other"), ("came", "since"), ("late", "yes")]);
