@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use futures::{AsyncBufReadExt as _, TryStreamExt as _};
 use http::Request;
 use http::header::ACCEPT;
@@ -12,6 +12,18 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::raw::METADATA;
+
+/// As of when a list is.
+#[derive(serde::Deserialize)]
+struct List {
+    metadata: Metadata,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+}
 
 /// A line of a watch, as it came.
 pub(crate) struct Seen {
@@ -38,7 +50,9 @@ impl Sight {
 
     async fn begin(plane: &ControlPlane, path: &str, accept: &str) -> anyhow::Result<Self> {
         let client = plane.admin();
-        let version = plane.revision().await?;
+        let now = Request::get(format!("{path}?limit=1")).body(Vec::new())?;
+        let now: List = client.request(now).await.with_context(|| format!("listing {path}"))?;
+        let version = now.metadata.resource_version;
         let path = format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400");
         let request = Request::get(&path).header(ACCEPT, accept).body(Vec::new())?;
         let stream = client.request_stream(request).await.with_context(|| format!("watching {path}"))?;
@@ -56,7 +70,9 @@ impl Sight {
 
     /// The next line.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Seen> {
-        self.lines.recv().await.ok_or_else(|| anyhow!("the watch ended"))
+        let seen = self.lines.recv().await.ok_or_else(|| anyhow!("the watch ended"))?;
+        ensure!(!seen.line.starts_with(r#"{"type":"ERROR""#), "the watch failed: {}", seen.line);
+        Ok(seen)
     }
 
     /// When the first line came that is so.
