@@ -43,7 +43,7 @@ pub mod undo;
 mod write;
 
 pub use decide::{Context, decide};
-pub use line::{Body, End, Kin, Line, Live, Provider, RecordSight, Seen, Sight};
+pub use line::{Body, End, Kin, Line, Live, Provider, RecordSight, Seen, Sight, YOUTH};
 pub use mark::{Hand, Mark};
 pub use plan::{Erasure, Notice, Patch, Plan, Why, Write};
 pub use prove::{Answer, Proof, Verdict};

@@ -4,8 +4,10 @@
 mod backoff;
 mod error;
 mod events;
+mod lines;
 mod metrics;
 mod object;
+mod quiet;
 mod stream;
 
 use std::sync::Arc;
@@ -25,7 +27,8 @@ pub use metrics::Metrics;
 pub(crate) use backoff::backoff;
 pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
-pub(crate) use object::{List, Meta};
+pub(crate) use object::{List, Meta, version};
+pub(crate) use quiet::{Glance, Unchanged};
 pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
 
 /// How long one ordinary call may take.

@@ -310,6 +310,11 @@ impl Keeper {
                 }
                 self.heard(&name, "node_deleted");
             }
+            Event::Unchanged(nodes) => {
+                for name in self.ledger.nodes_unchanged(&nodes) {
+                    self.heard(&name, "node_applied");
+                }
+            }
             Event::Unobserved(window) => self.unobserved(window),
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
@@ -334,7 +339,7 @@ impl Keeper {
                     self.heard(&name, "record_deleted");
                 }
             }
-            Event::Unobserved(_) => {}
+            Event::Unchanged(_) | Event::Unobserved(_) => {}
             Event::Listed(version) => {
                 debug!(version, "records are listed");
                 self.ledger.records_listed();

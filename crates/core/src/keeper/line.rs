@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::record::{Record, State, Summary, Version};
 
 /// How long after its creation a node may still learn its `providerID` from a cloud controller.
-const YOUTH: SignedDuration = SignedDuration::from_hours(1);
+pub const YOUTH: SignedDuration = SignedDuration::from_hours(1);
 
 /// One node name in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -28,7 +28,8 @@ pub(crate) struct Meta {
     pub(crate) annotations: Option<Pairs>,
 }
 
-fn version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+/// A resource version, which is a number in a string.
+pub(crate) fn version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
     let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
     text.parse().map_err(|_| serde::de::Error::custom(format!("{text:?} is not a resource version")))
 }

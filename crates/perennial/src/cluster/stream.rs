@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
+use jiff::Timestamp;
 use kube::api::WatchParams;
-use kube::core::WatchEvent;
 use kube::core::request::Request as Resource;
+use kube::core::{Status, WatchEvent};
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -22,6 +22,8 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
+use super::lines::Lines;
+use super::quiet::{Glance, Quiet, Unchanged};
 use super::{ApiError, Cluster, Meta, backoff};
 
 /// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
@@ -38,6 +40,8 @@ pub(crate) enum Event<T> {
     Listing,
     /// An object as it is now.
     Applied(T),
+    /// Objects that are as they were, at other versions.
+    Unchanged(Vec<Unchanged>),
     /// An object as it was at its deletion.
     Deleted(T),
     /// For so long nothing was watched that the API server could not tell what happened: the list that is complete
@@ -89,6 +93,11 @@ impl Chosen {
 pub(crate) trait Followed: Clone + DeserializeOwned + Send + 'static {
     /// Its metadata.
     fn meta(&self) -> &Meta;
+
+    /// What an event says of an object that may well be as it was; `None` where that is to be read whole in any case.
+    fn glance(_line: &[u8], _now: Timestamp) -> Option<Glance<'_>> {
+        None
+    }
 }
 
 /// A stream under way. It ends when this is dropped.
@@ -129,17 +138,7 @@ impl From<ApiError> for Broken {
 
 /// Follows `target` until nobody listens or history changes.
 pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Sender<Event<T>>) {
-    let mut stream = Stream {
-        cluster,
-        target,
-        to,
-        at: None,
-        listed: false,
-        heard: Instant::now(),
-        gap: None,
-        streamed: true,
-        failures: 0,
-    };
+    let mut stream = Stream::new(cluster, target, to);
     loop {
         match stream.step().await {
             Broken::Unheard => return,
@@ -169,9 +168,25 @@ struct Stream<T> {
     /// The server streams lists.
     streamed: bool,
     failures: u32,
+    quiet: Quiet,
 }
 
 impl<T: Followed> Stream<T> {
+    fn new(cluster: Cluster, target: Target, to: Sender<Event<T>>) -> Self {
+        Self {
+            cluster,
+            target,
+            to,
+            at: None,
+            listed: false,
+            heard: Instant::now(),
+            gap: None,
+            streamed: true,
+            failures: 0,
+            quiet: Quiet::default(),
+        }
+    }
+
     async fn step(&mut self) -> Broken {
         let result = match self.at {
             Some(version) if self.listed => self.watch(version).await,
@@ -259,6 +274,7 @@ impl<T: Followed> Stream<T> {
 
     async fn begin_list(&mut self) -> Result<(), Broken> {
         self.listed = false;
+        self.quiet.clear();
         self.tell(Event::Listing).await
     }
 
@@ -286,30 +302,49 @@ impl<T: Followed> Stream<T> {
             resource.watch_metadata(&params, version)
         };
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let client = self.cluster.client().clone();
-        let events = tokio::time::timeout(SILENCE, client.request_events::<T>(request));
-        let events = events.await.map_err(|_| ApiError::Timeout)?.map_err(ApiError::from)?;
-        let mut events = std::pin::pin!(events);
-        let mut heard_of = false;
+        let lines = tokio::time::timeout(SILENCE, Lines::ask(self.cluster.client(), request));
+        let mut lines = lines.await.map_err(|_| ApiError::Timeout)??;
+        let (mut heard_of, mut silent) = (false, Instant::now() + SILENCE);
         loop {
-            let next = tokio::time::timeout(SILENCE, events.try_next());
-            let next = next.await.map_err(|_| ApiError::Timeout)?;
+            let until = self.quiet.due().map_or(silent, |due| due.min(silent));
+            let next = tokio::time::timeout_at(until, lines.next()).await;
             // A watch that works tells all until it breaks; one that has not told anything yet may be behind.
             if heard_of {
                 self.heard = Instant::now();
             }
             match next {
-                Ok(Some(event)) => {
-                    self.take(event).await?;
-                    heard_of = true;
+                Ok(line) => match line? {
+                    Some(line) => {
+                        silent = Instant::now() + SILENCE;
+                        self.hear(&line).await?;
+                        heard_of = true;
+                    }
+                    None => return Ok(()),
+                },
+                Err(_) if until < silent => self.tell_unchanged().await?,
+                Err(_) => return Err(ApiError::Timeout.into()),
+            }
+        }
+    }
+
+    async fn hear(&mut self, line: &[u8]) -> Result<(), Broken> {
+        if self.listed
+            && let Some(glance) = T::glance(line, Timestamp::now())
+            && self.quiet.holds(&glance)
+        {
+            self.reached(glance.version);
+            return Ok(());
+        }
+        match serde_json::from_slice(line) {
+            Ok(event) => self.take(event).await,
+            Err(error) => {
+                if let Some(status) = said(line) {
+                    return Err(ApiError::from_status(status, None).into());
                 }
-                Ok(None) => return Ok(()),
                 // One object that cannot be read must not stall all others.
-                Err(kube::Error::SerdeError(error)) => {
-                    self.cluster.metrics().error("malformed");
-                    warn!(what = self.target.what, %error, "an event cannot be read and is passed over");
-                }
-                Err(error) => return Err(ApiError::from(error).into()),
+                self.cluster.metrics().error("malformed");
+                warn!(what = self.target.what, %error, "an event cannot be read and is passed over");
+                Ok(())
             }
         }
     }
@@ -322,6 +357,7 @@ impl<T: Followed> Stream<T> {
             }
             WatchEvent::Deleted(object) => {
                 let version = object.meta().resource_version;
+                self.quiet.forget(&object.meta().name);
                 (Event::Deleted(object), version)
             }
             WatchEvent::Bookmark(bookmark) => {
@@ -335,7 +371,16 @@ impl<T: Followed> Stream<T> {
             WatchEvent::Error(status) => return Err(ApiError::from_status(*status, None).into()),
         };
         self.reached(version);
+        // What came before it is told before it.
+        self.tell_unchanged().await?;
         self.tell(event).await
+    }
+
+    async fn tell_unchanged(&mut self) -> Result<(), Broken> {
+        match self.quiet.take() {
+            none if none.is_empty() => Ok(()),
+            unchanged => self.tell(Event::Unchanged(unchanged)).await,
+        }
     }
 
     /// The watch works, and got this far. While a list is under way its versions are in no order.
@@ -351,3 +396,12 @@ impl<T: Followed> Stream<T> {
         self.to.send(event).await.map_err(|_| Broken::Unheard)
     }
 }
+
+/// The API server's own words in the place of an event.
+fn said(line: &[u8]) -> Option<Status> {
+    let said: serde_json::Value = serde_json::from_slice(line).ok()?;
+    (said.get("kind")?.as_str()? == "Status").then(|| serde_json::from_value(said).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

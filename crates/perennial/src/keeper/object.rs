@@ -1,15 +1,19 @@
 //! Nodes and records as the API server sends them: only the fields the keeper needs.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen};
+use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, ParseError, Record, Summary, Version, record_node};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use uuid::Uuid;
 
-use crate::cluster::{Followed, Meta};
+use crate::cluster::{Followed, Glance, Meta, version};
 
 /// What stands for the policy of what a person wrote into a record.
 const BY_HAND: &[u8] = b"a hand";
@@ -76,6 +80,48 @@ impl PatchedNode {
 impl Followed for NodeObject {
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+
+    /// A heartbeat of a node that has found its place. One that is young may yet be told which machine it is.
+    fn glance(line: &[u8], now: Timestamp) -> Option<Glance<'_>> {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            object: Object<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+            #[serde(borrow, default)]
+            spec: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            uid: Uuid,
+            #[serde(deserialize_with = "version")]
+            resource_version: Version,
+            creation_timestamp: Timestamp,
+            #[serde(default)]
+            deletion_timestamp: Option<IgnoredAny>,
+            #[serde(borrow, default)]
+            labels: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            annotations: Option<&'a RawValue>,
+        }
+        let Line { kind, object: Object { metadata, spec } } = serde_json::from_slice(line).ok()?;
+        let settled = now.duration_since(metadata.creation_timestamp) > YOUTH;
+        if kind != "MODIFIED" || metadata.deletion_timestamp.is_some() || !settled {
+            return None;
+        }
+        let matters =
+            [metadata.labels, metadata.annotations, spec].map(|part| part.map_or("", RawValue::get));
+        Some(Glance { name: metadata.name, uid: metadata.uid, version: metadata.resource_version, matters })
     }
 }
 

@@ -6,6 +6,7 @@ use perennial_core::policy::Policy;
 use perennial_core::record::Version;
 
 use super::{Ledger, Name};
+use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
 
 impl Ledger {
@@ -51,6 +52,24 @@ impl Ledger {
         entry.fingerprint = Some(fingerprint);
         entry.held = false;
         Some(name)
+    }
+
+    /// Nodes are as they were, at other versions. Returns those whose record a line that lagged may have caught up with.
+    pub(crate) fn nodes_unchanged(&mut self, nodes: &[Unchanged]) -> Vec<Name> {
+        let mut caught_up = Vec::new();
+        for Unchanged { name, uid, version } in nodes {
+            self.told = self.told.max(*version);
+            let Some((name, _)) = self.entries.get_key_value(&**name) else { continue };
+            let name = name.clone();
+            let entry = self.entry_mut(&name);
+            if let Sight::Live(live) = &mut entry.line.sight
+                && live.uid == *uid
+            {
+                live.version = live.version.max(*version);
+                caught_up.extend((entry.skipped == Some(Why::Lagging)).then_some(name));
+            }
+        }
+        caught_up
     }
 
     /// Folds a node that was read directly: even what did not change may have been dropped before.

@@ -9,6 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
+use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
 
 mod counts;
@@ -108,6 +109,26 @@ fn record_object(record: &Record, version: Version) -> RecordObject {
     });
     let data = json!({ DATA_KEY: record.to_json() });
     serde_json::from_value(json!({ "metadata": metadata, "data": data })).unwrap()
+}
+
+#[test]
+fn a_heartbeat_moves_the_version_of_the_life_that_it_is_of_and_nothing_else() {
+    let mut fixture = Fixture::synced();
+    let name = fixture.apply("a", 1, 10, Some("x")).unwrap();
+    let beat = |name: &str, uid, version| Unchanged { name: name.into(), uid: Uuid::from_u128(uid), version };
+    let version =
+        |fixture: &Fixture| fixture.ledger.entry("a").and_then(|entry| entry.line.live()).unwrap().version;
+    assert!(
+        fixture.ledger.nodes_unchanged(&[beat("a", 1, 12), beat("a", 2, 13), beat("b", 1, 14)]).is_empty()
+    );
+    assert_eq!(version(&fixture), 12);
+    assert!(fixture.ledger.entry("b").is_none());
+    // One that was told late does not turn it back.
+    fixture.ledger.nodes_unchanged(&[beat("a", 1, 11)]);
+    assert_eq!(version(&fixture), 12);
+    fixture.delete(&name, 1, 15, Some("x"));
+    assert!(fixture.ledger.nodes_unchanged(&[beat("a", 1, 14)]).is_empty());
+    assert!(fixture.ledger.entry("a").and_then(|entry| entry.line.live()).is_none());
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! Events that change nothing but an object's version: heartbeats, by far the most of all.
+//!
+//! They are recognised by the bytes that matter, before anything is made of them, and told together now and then:
+//! nobody waits for a version alone. Their order among all others is kept.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use perennial_core::record::Version;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// How long they are held back at most.
+const HELD: Duration = Duration::from_secs(1);
+/// How many at most.
+const MANY: usize = 1000;
+
+/// What a glance at an event shows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Glance<'a> {
+    /// Whose it is.
+    pub(crate) name: std::borrow::Cow<'a, str>,
+    pub(crate) uid: Uuid,
+    pub(crate) version: Version,
+    /// All that could matter to somebody, as it was sent.
+    pub(crate) matters: [&'a str; 3],
+}
+
+/// An object that is as it was, at another version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unchanged {
+    pub(crate) name: Box<str>,
+    pub(crate) uid: Uuid,
+    pub(crate) version: Version,
+}
+
+/// What objects were when they were last told of, and which have not changed since.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    hasher: RandomState,
+    /// By the hash of a name, that of what matters. Two names that share one are told of every time.
+    last: HashMap<u64, u64>,
+    held: Vec<Unchanged>,
+    due: Option<Instant>,
+}
+
+impl Quiet {
+    /// Holds it back if nothing that matters changed since it was last told of; otherwise it is to be told.
+    pub(super) fn holds(&mut self, glance: &Glance<'_>) -> bool {
+        let (name, uid) = (glance.name.as_ref(), glance.uid);
+        let now = self.hasher.hash_one((name, uid, glance.matters));
+        if self.last.insert(self.hasher.hash_one(name), now) != Some(now) {
+            return false;
+        }
+        self.held.push(Unchanged { name: name.into(), uid, version: glance.version });
+        self.due.get_or_insert_with(|| Instant::now() + HELD);
+        true
+    }
+
+    /// When those that are held back are to be told at the latest.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if self.held.len() >= MANY { Some(Instant::now()) } else { self.due }
+    }
+
+    /// Those that were held back.
+    pub(super) fn take(&mut self) -> Vec<Unchanged> {
+        self.due = None;
+        std::mem::take(&mut self.held)
+    }
+
+    /// It is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.last.remove(&self.hasher.hash_one(name));
+    }
+
+    /// Everything is listed anew, and may be anything.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn glance(name: &str, version: Version, labels: &'static str) -> Glance<'static> {
+        let name = name.to_owned().into();
+        Glance { name, uid: Uuid::from_u128(1), version, matters: [labels, "", ""] }
+    }
+
+    fn versions(quiet: &mut Quiet) -> Vec<Version> {
+        quiet.take().into_iter().map(|one| one.version).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_as_it_was_is_told_later_and_together() {
+        let mut quiet = Quiet::default();
+        assert!(!quiet.holds(&glance("a", 1, "x")));
+        assert_eq!(quiet.due(), None);
+        assert!(quiet.holds(&glance("a", 2, "x")));
+        tokio::time::advance(HELD / 2).await;
+        assert!(quiet.holds(&glance("a", 3, "x")));
+        assert_eq!(quiet.due(), Some(Instant::now() + HELD / 2));
+        assert_eq!(versions(&mut quiet), [2, 3]);
+        assert_eq!((quiet.due(), quiet.take()), (None, vec![]));
+    }
+
+    #[tokio::test]
+    async fn what_changed_is_told_also_when_it_changes_back() {
+        let mut quiet = Quiet::default();
+        assert!(!quiet.holds(&glance("a", 1, "x")));
+        assert!(!quiet.holds(&glance("a", 2, "y")));
+        assert!(!quiet.holds(&glance("a", 3, "x")));
+        let another_life = Glance { uid: Uuid::from_u128(2), ..glance("a", 4, "x") };
+        assert!(!quiet.holds(&another_life));
+        assert!(!quiet.holds(&glance("b", 5, "x")));
+    }
+
+    #[tokio::test]
+    async fn after_a_list_or_an_end_nothing_is_known() {
+        let mut quiet = Quiet::default();
+        assert!(!quiet.holds(&glance("a", 1, "x")));
+        quiet.forget("a");
+        assert!(!quiet.holds(&glance("a", 2, "x")));
+        assert!(quiet.holds(&glance("a", 3, "x")));
+        quiet.clear();
+        assert_eq!(quiet.take(), []);
+        assert!(!quiet.holds(&glance("a", 4, "x")));
+    }
+
+    #[tokio::test]
+    async fn where_they_are_very_many_they_are_told_at_once() {
+        let mut quiet = Quiet::default();
+        for version in 0..=u64::try_from(MANY).unwrap() {
+            quiet.holds(&glance("a", version, "x"));
+        }
+        assert!(quiet.due().is_some_and(|due| due <= Instant::now()));
+    }
+}

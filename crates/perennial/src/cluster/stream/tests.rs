@@ -1,0 +1,130 @@
+//! What a stream makes of the lines of a watch, without any server.
+
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::*;
+use crate::cluster::Metrics;
+use crate::keeper::NodeObject;
+
+const LONG_AGO: &str = "2020-01-01T00:00:00Z";
+
+/// A stream of nodes whose list is complete, and what it tells.
+struct Heard {
+    stream: Stream<NodeObject>,
+    events: Receiver<Event<NodeObject>>,
+}
+
+impl Heard {
+    fn new() -> Self {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let metrics = Arc::new(Metrics::register(&mut Registry::default()));
+        let (to, events) = channel(WAITING);
+        let target = Target {
+            what: "nodes",
+            resource: Resource::new("/api/v1/nodes"),
+            chosen: Chosen::All,
+            whole: false,
+        };
+        let cluster = Cluster::new(kube::Client::try_from(config).unwrap(), metrics);
+        let mut stream = Stream::new(cluster, target, to);
+        stream.listed = true;
+        Self { stream, events }
+    }
+
+    async fn hear(&mut self, kind: &str, version: u64, label: &str, born: &str) {
+        let metadata = json!({
+            "name": "worker-1",
+            "uid": "00000000-0000-4000-8000-000000000001",
+            "resourceVersion": version.to_string(),
+            "creationTimestamp": born,
+            "labels": { "team": label },
+        });
+        let line = json!({ "type": kind, "object": { "metadata": metadata } }).to_string();
+        assert!(self.stream.hear(line.as_bytes()).await.is_ok());
+    }
+
+    /// What was told since: what kind of event, at which versions.
+    fn told(&mut self) -> Vec<(&'static str, Vec<u64>)> {
+        let mut told = Vec::new();
+        loop {
+            told.push(match self.events.try_recv() {
+                Ok(Event::Applied(node)) => ("applied", vec![node.metadata.resource_version]),
+                Ok(Event::Deleted(node)) => ("deleted", vec![node.metadata.resource_version]),
+                Ok(Event::Unchanged(nodes)) => ("unchanged", nodes.iter().map(|node| node.version).collect()),
+                Ok(other) => panic!("{other:?}"),
+                Err(TryRecvError::Empty) => return told,
+                Err(TryRecvError::Disconnected) => panic!("it ended"),
+            });
+        }
+    }
+}
+
+#[tokio::test]
+async fn heartbeats_are_told_together_and_before_whatever_follows_them() {
+    let mut heard = Heard::new();
+    for version in 1..=3 {
+        heard.hear("MODIFIED", version, "blue", LONG_AGO).await;
+    }
+    assert_eq!(heard.told(), [("applied", vec![1])]);
+    assert_eq!(heard.stream.at, Some(3), "a watch goes on behind what is held back");
+    heard.hear("MODIFIED", 4, "green", LONG_AGO).await;
+    assert_eq!(heard.told(), [("unchanged", vec![2, 3]), ("applied", vec![4])]);
+    heard.hear("MODIFIED", 5, "green", LONG_AGO).await;
+    heard.hear("DELETED", 6, "green", LONG_AGO).await;
+    assert_eq!(heard.told(), [("unchanged", vec![5]), ("deleted", vec![6])]);
+    // Whatever comes after an end is news.
+    heard.hear("ADDED", 7, "green", LONG_AGO).await;
+    heard.hear("MODIFIED", 8, "green", LONG_AGO).await;
+    assert_eq!(heard.told(), [("applied", vec![7]), ("applied", vec![8])]);
+}
+
+#[tokio::test]
+async fn every_word_of_a_young_node_and_every_one_of_a_list_is_told() {
+    let mut heard = Heard::new();
+    let now = Timestamp::now().to_string();
+    heard.hear("MODIFIED", 1, "blue", &now).await;
+    heard.hear("MODIFIED", 2, "blue", &now).await;
+    assert_eq!(heard.told(), [("applied", vec![1]), ("applied", vec![2])]);
+    heard.stream.listed = false;
+    heard.hear("MODIFIED", 3, "blue", LONG_AGO).await;
+    heard.hear("MODIFIED", 4, "blue", LONG_AGO).await;
+    assert_eq!(heard.told(), [("applied", vec![3]), ("applied", vec![4])]);
+}
+
+#[tokio::test]
+async fn a_list_makes_it_forget_what_nodes_were() {
+    let mut heard = Heard::new();
+    heard.hear("MODIFIED", 1, "blue", LONG_AGO).await;
+    assert!(heard.stream.begin_list().await.is_ok());
+    assert!(matches!(heard.events.try_recv(), Ok(Event::Applied(_))));
+    assert!(matches!(heard.events.try_recv(), Ok(Event::Listing)));
+    heard.stream.listed = true;
+    // In the list it was green, and it has become what it was before.
+    heard.hear("MODIFIED", 9, "blue", LONG_AGO).await;
+    assert_eq!(heard.told(), [("applied", vec![9])]);
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_stalls_nobody() {
+    let mut heard = Heard::new();
+    for broken in ["", "{", "[]", r#"{"type":"MODIFIED"}"#, r#"{"type":"MODIFIED","object":{"metadata":{}}}"#]
+    {
+        assert!(heard.stream.hear(broken.as_bytes()).await.is_ok(), "{broken}");
+    }
+    heard.hear("MODIFIED", 1, "blue", LONG_AGO).await;
+    assert_eq!(heard.told(), [("applied", vec![1])]);
+}
+
+#[tokio::test]
+async fn the_servers_own_words_end_a_watch() {
+    let mut heard = Heard::new();
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired" });
+    for line in [json!({ "type": "ERROR", "object": status }), status.clone()] {
+        let broken = heard.stream.hear(line.to_string().as_bytes()).await;
+        assert!(matches!(broken, Err(Broken::Api(ApiError::Expired))), "{line}");
+    }
+}
