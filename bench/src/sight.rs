@@ -33,7 +33,7 @@ pub(crate) struct Seen {
 
 /// A watch that goes on until it is dropped.
 pub(crate) struct Sight {
-    lines: mpsc::UnboundedReceiver<Seen>,
+    lines: mpsc::UnboundedReceiver<anyhow::Result<Seen>>,
     _reads: AbortOnDropHandle<()>,
 }
 
@@ -59,8 +59,14 @@ impl Sight {
         let (sender, lines) = mpsc::unbounded_channel();
         let reads = async move {
             let mut stream = std::pin::pin!(stream.lines());
-            while let Ok(Some(line)) = stream.try_next().await {
-                if sender.send(Seen { at: Instant::now(), line }).is_err() {
+            loop {
+                let line = match stream.try_next().await {
+                    Ok(Some(line)) => Ok(Seen { at: Instant::now(), line }),
+                    Ok(None) => Err(anyhow!("the watch of {path} ended")),
+                    Err(error) => Err(anyhow!("the watch of {path} broke: {error}")),
+                };
+                let over = line.is_err();
+                if sender.send(line).is_err() || over {
                     return;
                 }
             }
@@ -70,7 +76,7 @@ impl Sight {
 
     /// The next line.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Seen> {
-        let seen = self.lines.recv().await.ok_or_else(|| anyhow!("the watch ended"))?;
+        let seen = self.lines.recv().await.ok_or_else(|| anyhow!("the watch is over"))??;
         ensure!(!seen.line.starts_with(r#"{"type":"ERROR""#), "the watch failed: {}", seen.line);
         Ok(seen)
     }
