@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow, ensure};
 use futures::{AsyncBufReadExt as _, TryStreamExt as _};
 use http::Request;
 use http::header::ACCEPT;
+use kube::Client;
 use perennial_testkit::ControlPlane;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -53,23 +54,18 @@ impl Sight {
         let now = Request::get(format!("{path}?limit=1")).body(Vec::new())?;
         let now: List = client.request(now).await.with_context(|| format!("listing {path}"))?;
         let version = now.metadata.resource_version;
-        let path = format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400");
-        let request = Request::get(&path).header(ACCEPT, accept).body(Vec::new())?;
-        let stream = client.request_stream(request).await.with_context(|| format!("watching {path}"))?;
+        let (path, accept) = (path.to_owned(), accept.to_owned());
         let (sender, lines) = mpsc::unbounded_channel();
         let reads = async move {
-            let mut stream = std::pin::pin!(stream.lines());
-            loop {
-                let line = match stream.try_next().await {
-                    Ok(Some(line)) => Ok(Seen { at: Instant::now(), line }),
-                    Ok(None) => Err(anyhow!("the watch of {path} ended")),
-                    Err(error) => Err(anyhow!("the watch of {path} broke: {error}")),
-                };
-                let over = line.is_err();
-                if sender.send(line).is_err() || over {
-                    return;
+            let mut version = version;
+            // The API server ends a watch that cannot keep pace for a moment; it goes on where that one was.
+            let broken = loop {
+                if let Err(error) = read(&client, &path, &accept, &mut version, &sender).await {
+                    break error.context(format!("the watch of {path} broke"));
                 }
-            }
+            };
+            // Nobody may be left who wants to know.
+            sender.send(Err(broken)).ok();
         };
         Ok(Self { lines, _reads: AbortOnDropHandle::new(tokio::spawn(reads)) })
     }
@@ -97,5 +93,43 @@ impl Sight {
             seen?;
         }
         Ok(())
+    }
+}
+
+/// Passes on what a watch says from this version on until it ends, and how far it got.
+async fn read(
+    client: &Client,
+    path: &str,
+    accept: &str,
+    version: &mut String,
+    to: &mpsc::UnboundedSender<anyhow::Result<Seen>>,
+) -> anyhow::Result<()> {
+    let path = format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400");
+    let request = Request::get(path).header(ACCEPT, accept).body(Vec::new())?;
+    let mut lines = std::pin::pin!(client.request_stream(request).await?.lines());
+    while let Some(line) = lines.try_next().await? {
+        if let Some(reached) = version_of(&line) {
+            reached.clone_into(version);
+        }
+        to.send(Ok(Seen { at: Instant::now(), line })).context("nobody looks any more")?;
+    }
+    Ok(())
+}
+
+/// The version of the object in a line, which stands before whatever is in it.
+fn version_of(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(r#""resourceVersion":""#)?;
+    rest.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lines_version_is_its_objects() {
+        let line = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"12"},"data":{"x":"{\"resourceVersion\":\"7\"}"}}}"#;
+        assert_eq!(version_of(line), Some("12"));
+        assert_eq!(version_of("{}"), None);
     }
 }
