@@ -14,10 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use http::header::RETRY_AFTER;
 use kube::api::ListParams;
 use kube::client::Body;
-use kube::core::Status;
 use kube::core::request::Request as Resource;
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
@@ -77,11 +75,7 @@ impl Cluster {
         if parts.status.is_success() {
             return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
         }
-        let status: Status = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(&bytes).trim(), ""));
-        let status = status.with_code(parts.status.as_u16());
-        let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(ApiError::from_status(status, wait.map(Duration::from_secs)))
+        Err(ApiError::of_answer(&parts, &bytes))
     }
 
     /// The version that a consistent list of one object bears: where history stands now.

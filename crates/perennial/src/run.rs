@@ -291,7 +291,7 @@ impl Parts {
             (Membership::alone(member_metrics), None)
         } else {
             let (membership, follow) = members::join(cluster.clone(), members, member_metrics, stop.clone());
-            // In a task of its own: renewing must not wait for a keeper that is busy.
+            // In a task of its own: renewing must not wait for what a keeper waits for.
             (membership, Some(AbortOnDropHandle::new(tokio::spawn(follow))))
         };
         // Nobody else sets it.

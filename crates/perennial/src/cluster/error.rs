@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
+use http::response::Parts;
+use kube::core::Status;
+
 /// A call to the API server that did not do what it should.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -100,8 +104,16 @@ impl From<kube::Error> for ApiError {
 }
 
 impl ApiError {
+    /// Sorts an answer that is not a good one, whoever gave it.
+    pub(crate) fn of_answer(parts: &Parts, body: &[u8]) -> Self {
+        let status: Status = serde_json::from_slice(body)
+            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), ""));
+        let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        Self::from_status(status.with_code(parts.status.as_u16()), wait.map(Duration::from_secs))
+    }
+
     /// Sorts the API server's own words. `wait` is its Retry-After, which may stand in its words as well.
-    pub(crate) fn from_status(status: kube::core::Status, wait: Option<Duration>) -> Self {
+    pub(crate) fn from_status(status: Status, wait: Option<Duration>) -> Self {
         let said = status.details.map_or(0, |details| details.retry_after_seconds);
         let wait = wait.or((said > 0).then(|| Duration::from_secs(u64::from(said))));
         match status.code {

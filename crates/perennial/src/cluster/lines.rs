@@ -1,12 +1,11 @@
 //! A stream of lines, taken from the wire with as little ado as possible: a fleet's first list has hundreds of megabytes
 //! of them.
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use http::header::ACCEPT_ENCODING;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use kube::core::Status;
 
 use super::ApiError;
 
@@ -28,10 +27,11 @@ impl Lines {
         // A compressed stream would be held back until a block of it is full.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let response = client.send(request.map(Body::from)).await?;
-        if response.status().is_success() {
-            return Ok(Self::of(response.into_body()));
+        let (parts, body) = response.into_parts();
+        if parts.status.is_success() {
+            return Ok(Self::of(body));
         }
-        Err(refusal(response).await?)
+        Err(ApiError::of_answer(&parts, &body.collect_bytes().await?))
     }
 }
 
@@ -58,7 +58,6 @@ impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Lines<B> {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        self.waiting.reserve(data.remaining());
                         self.waiting.extend_from_slice(&data);
                     }
                 }
@@ -68,14 +67,6 @@ impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Lines<B> {
             }
         }
     }
-}
-
-async fn refusal(response: Response<Body>) -> Result<ApiError, ApiError> {
-    let code = response.status().as_u16();
-    let bytes = response.into_body().collect_bytes().await?;
-    let status: Status = serde_json::from_slice(&bytes)
-        .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(&bytes).trim(), ""));
-    Ok(ApiError::from_status(status.with_code(code), None))
 }
 
 fn broke_off(error: &kube::Error) -> bool {

@@ -7,7 +7,8 @@
 //!                                        ^                     │ watch on from the last version
 //!                                        └─────────────────────┘
 //! ```
-//! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere.
+//! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere. What
+//! changes nothing but a version is told a little later, with others of its kind: see [`super::quiet`].
 
 use std::time::Duration;
 
@@ -328,15 +329,20 @@ impl<T: Followed> Stream<T> {
     }
 
     async fn hear(&mut self, line: &[u8]) -> Result<(), Broken> {
-        if self.listed
-            && let Some(glance) = T::glance(line, Timestamp::now())
-            && self.quiet.holds(&glance)
+        let glance = if self.listed { T::glance(line, Timestamp::now()) } else { None };
+        if let Some(glance) = &glance
+            && self.quiet.holds(glance)
         {
             self.reached(glance.version);
-            return Ok(());
+            return if self.quiet.is_due() { self.tell_unchanged().await } else { Ok(()) };
         }
         match serde_json::from_slice(line) {
-            Ok(event) => self.take(event).await,
+            Ok(event) => {
+                if let Some(glance) = &glance {
+                    self.quiet.told(glance);
+                }
+                self.take(event).await
+            }
             Err(error) => {
                 if let Some(status) = said(line) {
                     return Err(ApiError::from_status(status, None).into());

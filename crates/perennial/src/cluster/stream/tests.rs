@@ -82,6 +82,40 @@ async fn heartbeats_are_told_together_and_before_whatever_follows_them() {
     assert_eq!(heard.told(), [("applied", vec![7]), ("applied", vec![8])]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_never_pauses_tells_of_heartbeats_all_the_same() {
+    let mut heard = Heard::new();
+    for version in 1..=3 {
+        heard.hear("MODIFIED", version, "blue", LONG_AGO).await;
+    }
+    tokio::time::advance(Duration::from_secs(1)).await;
+    heard.hear("MODIFIED", 4, "blue", LONG_AGO).await;
+    assert_eq!(heard.told(), [("applied", vec![1]), ("unchanged", vec![2, 3, 4])]);
+    let mut told = Vec::new();
+    for version in 5..3005 {
+        heard.hear("MODIFIED", version, "blue", LONG_AGO).await;
+        told.extend(heard.told().into_iter().map(|(kind, versions)| (kind, versions.len())));
+    }
+    assert_eq!(told, [("unchanged", 1000); 3], "no more are held than that, however fast they come");
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_is_not_taken_for_told() {
+    let mut heard = Heard::new();
+    let line = json!({ "type": "MODIFIED", "object": { "metadata": {
+        "name": "worker-1",
+        "uid": "00000000-0000-4000-8000-000000000001",
+        "resourceVersion": "1",
+        "creationTimestamp": LONG_AGO,
+        "labels": "none",
+    } } });
+    for _ in 0..2 {
+        assert!(heard.stream.hear(line.to_string().as_bytes()).await.is_ok());
+    }
+    assert!(heard.stream.tell_unchanged().await.is_ok());
+    assert_eq!(heard.told(), []);
+}
+
 #[tokio::test]
 async fn every_word_of_a_young_node_and_every_one_of_a_list_is_told() {
     let mut heard = Heard::new();

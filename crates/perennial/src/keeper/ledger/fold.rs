@@ -59,14 +59,14 @@ impl Ledger {
         let mut caught_up = Vec::new();
         for Unchanged { name, uid, version } in nodes {
             self.told = self.told.max(*version);
-            let Some((name, _)) = self.entries.get_key_value(&**name) else { continue };
-            let name = name.clone();
-            let entry = self.entry_mut(&name);
+            let Some(entry) = self.entries.get_mut(&**name) else { continue };
             if let Sight::Live(live) = &mut entry.line.sight
                 && live.uid == *uid
             {
                 live.version = live.version.max(*version);
-                caught_up.extend((entry.skipped == Some(Why::Lagging)).then_some(name));
+                if entry.skipped == Some(Why::Lagging) {
+                    caught_up.push(self.name(name));
+                }
             }
         }
         caught_up
