@@ -42,6 +42,8 @@ struct Bench {
 enum What {
     /// Perennial, its peers and the API server's limit, all cases side by side
     Compare(Compare),
+    /// A control plane with that fleet, until Ctrl-C: for whoever wants to look closer
+    Serve(Size),
     /// One replica, three, five: what each does, and how fast all of them are
     Replicas(Size),
     /// Single restores while all nodes are deleted and return at once
@@ -86,6 +88,7 @@ async fn main() -> ExitCode {
     let measured = async {
         match Bench::parse().what {
             What::Compare(compare) => side_by_side(compare).await,
+            What::Serve(Size { nodes, .. }) => serve(nodes as usize).await,
             What::Replicas(Size { nodes, .. }) => replicas::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
@@ -103,6 +106,20 @@ async fn main() -> ExitCode {
         // What runs is dropped with the future, and ends.
         interrupt = interrupted() => interrupt.into(),
     }
+}
+
+/// Keeps a prepared control plane running.
+async fn serve(nodes: usize) -> anyhow::Result<()> {
+    let plane = prepared::start(nodes).await?;
+    let admin = plane.kubeconfig_for_admin()?;
+    let keeper = plane.kubeconfig_for_keeper(contender::NAMESPACE).await?;
+    println!("bench: {nodes} nodes at {}", plane.url());
+    println!(
+        "bench: KUBECONFIG={} for you, {} for a keeper; Ctrl-C ends it",
+        admin.display(),
+        keeper.display()
+    );
+    std::future::pending().await
 }
 
 async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
