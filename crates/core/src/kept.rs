@@ -9,13 +9,14 @@ use sha2::{Digest as _, Sha256};
 pub type Pairs = BTreeMap<String, String>;
 
 /// What a Node object bears, whole: the raw material that a policy's rule filters into [`Kept`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Content {
     /// `metadata.labels`.
     pub labels: Pairs,
     /// `metadata.annotations`.
     pub annotations: Pairs,
     /// `spec.taints`; empty where the watch carries metadata alone.
+    #[serde(with = "crate::record::plain::taints")]
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`: cordoned; false where the watch carries metadata alone.
     pub unschedulable: bool,
@@ -77,7 +78,7 @@ impl Kept {
 }
 
 /// The first 16 bytes of a SHA-256, as the hexadecimal text that stands in annotations.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest([u8; 16]);
 
 impl Digest {

@@ -13,7 +13,9 @@
 //!                   └───────── the Node is patched with what is missing, and marked ──────────  giving(U2)
 //! ```
 
+pub(crate) mod moment;
 mod name;
+pub mod plain;
 mod shape;
 mod states;
 mod summary;

@@ -4,9 +4,10 @@
 mod backoff;
 mod error;
 mod events;
-mod lines;
+mod messages;
 mod metrics;
 mod object;
+mod proto;
 mod quiet;
 mod stream;
 
@@ -25,7 +26,9 @@ pub use metrics::Metrics;
 pub(crate) use backoff::backoff;
 pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
+pub(crate) use messages::Message;
 pub(crate) use object::{List, Meta, version};
+pub(crate) use proto::{Outline, outline};
 pub(crate) use quiet::{Glance, Unchanged};
 pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
 

@@ -218,6 +218,7 @@ impl Keeper {
             }
             self.sync();
             self.dispatch();
+            self.ledger.rest();
         }
     }
 
@@ -242,6 +243,7 @@ impl Keeper {
                 }
             }
             self.dispatch();
+            self.ledger.rest();
         }
     }
 
@@ -266,7 +268,7 @@ impl Keeper {
     fn look(&mut self, name: &Name) {
         let view = Self::view(&self.config, &self.policy, &self.roster);
         if let Looked::Skipped(why) = self.ledger.look(name, &view) {
-            self.report.skipped(name, self.ledger.entry(name), why);
+            self.report.skipped(name, self.ledger.entry(name).as_deref(), why);
         }
         if self.spans.are_wanted() {
             if self.ledger.is_pending(name) {
@@ -295,8 +297,10 @@ impl Keeper {
         let installation = self.config.installation.as_str();
         match event {
             Event::Listing => self.ledger.nodes_listing(),
+            Event::Applied(node) if self.ledger.node_beats(&node, &self.policy) => {}
             Event::Applied(node) => {
-                let before = self.story().and(self.ledger.entry(&node.metadata.name)).map(Before::of);
+                let before = self.story().and_then(|_| self.ledger.entry(&node.metadata.name));
+                let before = before.as_deref().map(Before::of);
                 if let Some(name) = self.ledger.node_applied(node, installation, &self.policy, now) {
                     self.observed(&name, before, now);
                     self.heard(&name, "node_applied");

@@ -5,6 +5,8 @@
 //! what is under way ([`Proxy::cut`]), and stands still at a call ([`Proxy::stop`]). One proxy for each replica,
 //! so that they see different worlds.
 //!
+//! Streams pass it in JSON, which is what a client gets of a server without protobuf: what it bends it has to read.
+//!
 //! Chance follows a seed: the same calls in the same order meet the same faults.
 //!
 //! ```text

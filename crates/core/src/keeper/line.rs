@@ -8,18 +8,19 @@ mod records;
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::mark::{Hand, Mark};
 use crate::kept::{Content, Digest, Pairs};
 use crate::policy::Policy;
-use crate::record::{Record, State, Summary, Version};
+use crate::record::{Record, State, Summary, Version, moment, plain};
 
 /// How long after its creation a node may still learn its `providerID` from a cloud controller.
 pub const YOUTH: SignedDuration = SignedDuration::from_hours(1);
 
 /// One node name in the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Line {
     /// What is known of the node now.
     pub sight: Sight,
@@ -42,7 +43,7 @@ pub struct Line {
 }
 
 /// What is known of a Node now.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Sight {
     /// The first list is not complete.
     #[default]
@@ -54,6 +55,7 @@ pub enum Sight {
         /// The version at which it was known to be gone.
         at: Version,
         /// When it was last read directly.
+        #[serde(with = "moment::optional")]
         looked: Option<Timestamp>,
     },
     /// It is there.
@@ -61,13 +63,14 @@ pub enum Sight {
 }
 
 /// A living incarnation, as last seen.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Live {
     /// `metadata.uid`.
     pub uid: Uuid,
     /// `metadata.resourceVersion`.
     pub version: Version,
     /// `metadata.creationTimestamp`.
+    #[serde(with = "moment")]
     pub created: Timestamp,
     /// It has a `deletionTimestamp`.
     pub terminating: bool,
@@ -88,7 +91,7 @@ pub struct Live {
 }
 
 /// What is known of a node's `spec.providerID`, which a metadata watch does not carry.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Provider {
     /// Not read yet.
     #[default]
@@ -118,7 +121,7 @@ impl Provider {
 }
 
 /// The last version of an incarnation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct End {
     /// Whose end.
     pub uid: Uuid,
@@ -133,11 +136,12 @@ pub struct End {
     /// `spec.providerID`.
     pub provider: Provider,
     /// When this replica learned of it.
+    #[serde(with = "moment")]
     pub seen_at: Timestamp,
 }
 
 /// What is known of a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RecordSight {
     /// The first list of records is not complete.
     #[default]
@@ -149,7 +153,7 @@ pub enum RecordSight {
 }
 
 /// A record as last seen.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seen {
     /// The ConfigMap's uid.
     pub uid: Uuid,
@@ -162,12 +166,12 @@ pub struct Seen {
 }
 
 /// What is known of a record's content.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Body {
     /// Metadata alone.
     Summary(Summary),
     /// All of it.
-    Whole(Box<Record>),
+    Whole(#[serde(with = "plain")] Box<Record>),
     /// Somebody else edited it: it must be read whole and judged.
     Unread {
         /// The incarnation its annotations name.
@@ -214,12 +218,12 @@ impl Seen {
 }
 
 /// The record of the same machine under another name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kin {
     /// Its node is gone but its end is not recorded yet. This is the version it was recorded at.
     Open(Version),
     /// This is its end.
-    Closed(Box<Record>),
+    Closed(#[serde(with = "plain")] Box<Record>),
 }
 
 impl Kin {
@@ -238,6 +242,14 @@ impl Line {
     #[must_use]
     pub fn live(&self) -> Option<&Live> {
         match &self.sight {
+            Sight::Live(live) => Some(live),
+            Sight::Unlisted | Sight::Missing | Sight::Absent { .. } => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn live_mut(&mut self) -> Option<&mut Live> {
+        match &mut self.sight {
             Sight::Live(live) => Some(live),
             Sight::Unlisted | Sight::Missing | Sight::Absent { .. } => None,
         }
@@ -353,8 +365,9 @@ impl Line {
         }
     }
 
-    /// Lets go of what is held in full only while the line is pending: node and record agree.
-    pub fn settle(&mut self) {
+    /// Lets go of what is held in full only while the line is pending: node and record agree. Returns the record, if it
+    /// was one of that.
+    pub fn settle(&mut self) -> Option<Box<Record>> {
         let summary = self.seen().and_then(Seen::summary);
         self.agreed = match (self.live(), summary) {
             (Some(live), Some(record)) if live.digest != record.digest => {
@@ -367,22 +380,34 @@ impl Line {
             (Some(live), Some(record)) => record.state == State::Open && record.uid == live.uid,
             _ => true,
         };
-        if own && self.ends.is_empty() {
-            self.let_go();
-        }
         self.awaited = false;
         self.kin = None;
+        if own && self.ends.is_empty() { self.let_go() } else { None }
     }
 
-    fn let_go(&mut self) {
+    fn let_go(&mut self) -> Option<Box<Record>> {
         if let Sight::Live(live) = &mut self.sight {
             live.content = None;
         }
-        if let RecordSight::Seen(seen) = &mut self.record
-            && let Body::Whole(record) = &seen.body
-            && record.state == State::Open
-        {
-            seen.body = Body::Summary(record.summary());
+        let RecordSight::Seen(seen) = &mut self.record else { return None };
+        let summary = match &seen.body {
+            Body::Whole(record) if record.state == State::Open => record.summary(),
+            _ => return None,
+        };
+        match std::mem::replace(&mut seen.body, Body::Summary(summary)) {
+            Body::Whole(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The record was read before, and is as it was then. Returns whether that is of any use: its content was let go.
+    pub fn recall(&mut self, record: Box<Record>) -> bool {
+        match &mut self.record {
+            RecordSight::Seen(seen) if matches!(seen.body, Body::Summary(_)) => {
+                seen.body = Body::Whole(record);
+                true
+            }
+            _ => false,
         }
     }
 

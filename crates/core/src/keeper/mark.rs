@@ -1,5 +1,6 @@
 //! The annotations of ours that a Node may bear: the mark, and a person's word.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::kept::Pairs;
@@ -14,7 +15,7 @@ pub const FORGET: &str = "perennial.dev/forget";
 const FULL: &str = ",privileged";
 
 /// Whether an incarnation got its own back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mark {
     /// It did not, or the mark is another incarnation's.
     #[default]
@@ -55,7 +56,7 @@ impl Mark {
 }
 
 /// What a person asked for by annotation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hand {
     /// `perennial.dev/pause`: yes, no, or nothing said.
     pub pause: Option<bool>,

@@ -1,6 +1,7 @@
 //! What `decide` may ask for. It performs none of it.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::mark::Mark;
@@ -149,7 +150,7 @@ impl Erasure {
 }
 
 /// Why there is nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Why {
     /// Node and record agree.
     Agreed,

@@ -1,8 +1,10 @@
 //! The part of a record that its ConfigMap's annotations repeat.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::moment;
 use super::{Record, State, Version};
 use crate::kept::{Digest, Pairs};
 
@@ -20,7 +22,7 @@ const SINCE: &str = "perennial.dev/since";
 const FLAGS: &str = "perennial.dev/flags";
 
 /// What a replica knows of a record from its metadata alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Summary {
     /// See [`Record::state`].
     pub state: State,
@@ -37,6 +39,7 @@ pub struct Summary {
     /// Digest of the incarnation's `providerID`, where it has one.
     pub provider: Option<Digest>,
     /// When the content was recorded, or the end for a closed one.
+    #[serde(with = "moment")]
     pub since: Timestamp,
     /// Some keys wait for identity.
     pub waiting: bool,

@@ -6,6 +6,8 @@ use http::header::RETRY_AFTER;
 use http::response::Parts;
 use kube::core::Status;
 
+use super::proto;
+
 /// A call to the API server that did not do what it should.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -106,8 +108,8 @@ impl From<kube::Error> for ApiError {
 impl ApiError {
     /// Sorts an answer that is not a good one, whoever gave it.
     pub(crate) fn of_answer(parts: &Parts, body: &[u8]) -> Self {
-        let status: Status = serde_json::from_slice(body)
-            .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), ""));
+        let status = proto::status(body).or_else(|| serde_json::from_slice(body).ok());
+        let status = status.unwrap_or_else(|| Status::failure(String::from_utf8_lossy(body).trim(), ""));
         let wait = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         Self::from_status(status.with_code(parts.status.as_u16()), wait.map(Duration::from_secs))
     }
@@ -186,6 +188,20 @@ mod tests {
         let page = Status { code: 404, ..Status::failure("404 page not found", "no reason of ours") };
         let error = ApiError::from_status(page, None);
         assert!(matches!(error, ApiError::Server(404, _)), "{error:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_understood_however_it_is_written() {
+        let answer = |code: u16, body: &[u8]| {
+            let (parts, ()) = http::Response::builder().status(code).body(()).unwrap().into_parts();
+            ApiError::of_answer(&parts, body)
+        };
+        let json = br#"{"kind":"Status","code":403,"message":"no such right"}"#;
+        for body in [&json[..], &proto::tests::refusal(403, "no such right"), b"no such right\n"] {
+            let error = answer(403, body);
+            assert!(matches!(&error, ApiError::Forbidden(why) if why == "no such right"), "{error:?}");
+        }
+        assert!(matches!(answer(404, &proto::tests::refusal(404, "")), ApiError::NotFound));
     }
 
     #[test]

@@ -10,12 +10,15 @@
 //! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere. What
 //! changes nothing but a version is told a little later, with others of its kind: see [`super::quiet`].
 
+use std::hash::RandomState;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::WatchParams;
 use kube::core::request::Request as Resource;
+use kube::core::watch::Bookmark;
 use kube::core::{Status, WatchEvent};
+use perennial_core::kept::Pairs;
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -23,9 +26,9 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use super::lines::Lines;
+use super::messages::{Encoding, Message, Messages};
 use super::quiet::{Glance, Quiet, Unchanged};
-use super::{ApiError, Cluster, Meta, backoff};
+use super::{ApiError, Cluster, Meta, backoff, proto};
 
 /// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
 const SILENCE: Duration = Duration::from_secs(150);
@@ -95,9 +98,60 @@ pub(crate) trait Followed: Clone + DeserializeOwned + Send + 'static {
     /// Its metadata.
     fn meta(&self) -> &Meta;
 
-    /// What an event says of an object that may well be as it was; `None` where that is to be read whole in any case.
-    fn glance(_line: &[u8], _now: Timestamp) -> Option<Glance<'_>> {
+    /// How one is made of its metadata alone, where that can be asked for.
+    fn of_metadata() -> Option<fn(Meta) -> Self> {
         None
+    }
+
+    /// What an event says of an object that may well be as it was; `None` where that is to be read whole in any case.
+    fn glance<'a>(_message: &'a Message, _now: Timestamp, _hasher: &RandomState) -> Option<Glance<'a>> {
+        None
+    }
+}
+
+/// What a message says.
+#[derive(Debug)]
+pub(super) enum Heard<T> {
+    Applied(T),
+    Deleted(T),
+    /// How far the watch got, and whether that is the end of a list.
+    Bookmark(Version, bool),
+    /// The API server's own words.
+    Error(Box<Status>),
+}
+
+impl<T> Heard<T> {
+    pub(super) fn bookmark(version: Version, annotations: &Pairs) -> Self {
+        Self::Bookmark(version, annotations.contains_key(LIST_ENDS))
+    }
+}
+
+impl<T: Followed> Heard<T> {
+    fn read(message: Message) -> Result<Self, String> {
+        match (message, T::of_metadata()) {
+            (Message::Protobuf(frame), Some(make)) => proto::event(frame, make),
+            (Message::Protobuf(_), None) => Err("nobody asked for protobuf".to_owned()),
+            (Message::Json(line), _) => match serde_json::from_slice::<WatchEvent<T>>(&line) {
+                Ok(event) => Ok(Self::from(event)),
+                Err(error) => match said(&line) {
+                    Some(status) => Ok(Self::Error(Box::new(status))),
+                    None => Err(error.to_string()),
+                },
+            },
+        }
+    }
+}
+
+impl<T> From<WatchEvent<T>> for Heard<T> {
+    fn from(event: WatchEvent<T>) -> Self {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Self::Applied(object),
+            WatchEvent::Deleted(object) => Self::Deleted(object),
+            WatchEvent::Bookmark(Bookmark { metadata, .. }) => {
+                Self::bookmark(metadata.resource_version.parse().unwrap_or(0), &metadata.annotations)
+            }
+            WatchEvent::Error(status) => Self::Error(status),
+        }
     }
 }
 
@@ -303,21 +357,25 @@ impl<T: Followed> Stream<T> {
             resource.watch_metadata(&params, version)
         };
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let lines = tokio::time::timeout(SILENCE, Lines::ask(self.cluster.client(), request));
-        let mut lines = lines.await.map_err(|_| ApiError::Timeout)??;
+        let best = match T::of_metadata() {
+            Some(_) if !self.target.whole => Encoding::Protobuf,
+            _ => Encoding::Json,
+        };
+        let messages = tokio::time::timeout(SILENCE, Messages::ask(self.cluster.client(), request, best));
+        let mut messages = messages.await.map_err(|_| ApiError::Timeout)??;
         let (mut heard_of, mut silent) = (false, Instant::now() + SILENCE);
         loop {
             let until = self.quiet.due().map_or(silent, |due| due.min(silent));
-            let next = tokio::time::timeout_at(until, lines.next()).await;
+            let next = tokio::time::timeout_at(until, messages.next()).await;
             // A watch that works tells all until it breaks; one that has not told anything yet may be behind.
             if heard_of {
                 self.heard = Instant::now();
             }
             match next {
-                Ok(line) => match line? {
-                    Some(line) => {
+                Ok(message) => match message? {
+                    Some(message) => {
                         silent = Instant::now() + SILENCE;
-                        self.hear(&line).await?;
+                        self.hear(message).await?;
                         heard_of = true;
                     }
                     None => return Ok(()),
@@ -328,53 +386,52 @@ impl<T: Followed> Stream<T> {
         }
     }
 
-    async fn hear(&mut self, line: &[u8]) -> Result<(), Broken> {
-        let glance = if self.listed { T::glance(line, Timestamp::now()) } else { None };
+    async fn hear(&mut self, message: Message) -> Result<(), Broken> {
+        // It shares its bytes.
+        let whole = message.clone();
+        let glance =
+            if self.listed { T::glance(&whole, Timestamp::now(), self.quiet.hasher()) } else { None };
         if let Some(glance) = &glance
             && self.quiet.holds(glance)
         {
             self.reached(glance.version);
             return if self.quiet.is_due() { self.tell_unchanged().await } else { Ok(()) };
         }
-        match serde_json::from_slice(line) {
-            Ok(event) => {
+        match Heard::read(message) {
+            Ok(heard) => {
                 if let Some(glance) = &glance {
                     self.quiet.told(glance);
                 }
-                self.take(event).await
+                self.take(heard).await
             }
             Err(error) => {
-                if let Some(status) = said(line) {
-                    return Err(ApiError::from_status(status, None).into());
-                }
                 // One object that cannot be read must not stall all others.
                 self.cluster.metrics().error("malformed");
-                warn!(what = self.target.what, %error, "an event cannot be read and is passed over");
+                warn!(what = self.target.what, error, "an event cannot be read and is passed over");
                 Ok(())
             }
         }
     }
 
-    async fn take(&mut self, event: WatchEvent<T>) -> Result<(), Broken> {
-        let (event, version) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+    async fn take(&mut self, heard: Heard<T>) -> Result<(), Broken> {
+        let (event, version) = match heard {
+            Heard::Applied(object) => {
                 let version = object.meta().resource_version;
                 (Event::Applied(object), version)
             }
-            WatchEvent::Deleted(object) => {
+            Heard::Deleted(object) => {
                 let version = object.meta().resource_version;
                 self.quiet.forget(&object.meta().name);
                 (Event::Deleted(object), version)
             }
-            WatchEvent::Bookmark(bookmark) => {
-                let version = bookmark.metadata.resource_version.parse().unwrap_or(0);
-                if !self.listed && bookmark.metadata.annotations.contains_key(LIST_ENDS) {
+            Heard::Bookmark(version, ends_list) => {
+                if !self.listed && ends_list {
                     return self.end_list(version).await;
                 }
                 self.reached(version);
                 return Ok(());
             }
-            WatchEvent::Error(status) => return Err(ApiError::from_status(*status, None).into()),
+            Heard::Error(status) => return Err(ApiError::from_status(*status, None).into()),
         };
         self.reached(version);
         // What came before it is told before it.

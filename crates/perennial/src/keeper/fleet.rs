@@ -14,6 +14,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::metrics::gauge;
@@ -23,7 +24,7 @@ const AGES: [(u32, &str); 3] = [(10, "10s"), (60, "1m"), (600, "10m")];
 const OLDER: &str = "longer";
 
 /// Where a line stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Standing {
     /// Nothing is known yet, or nothing is there.
     #[default]
@@ -37,7 +38,7 @@ pub(crate) enum Standing {
 }
 
 /// What a record counts as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Recorded {
     /// There is none.
     #[default]
@@ -51,7 +52,7 @@ pub(crate) enum Recorded {
 }
 
 /// What one line counts as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) standing: Standing,
     pub(crate) recorded: Recorded,
@@ -74,7 +75,7 @@ pub(crate) struct Counted {
 }
 
 /// Since when a line waits, in seconds since the process began; 0 where it does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ages {
     /// For anything.
     pending: u32,

@@ -4,18 +4,21 @@
 //! a node, so that memory stays bounded however long the API server is away.
 
 mod cells;
+mod clock;
 mod entry;
 mod fold;
 mod kin;
+mod lines;
+mod press;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use perennial_core::keeper::{Context, Plan, RecordSight, Seen, Sight, Why, decide};
+use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
 use perennial_core::kept::Digest;
-use perennial_core::record::Version;
+use perennial_core::record::{Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -23,6 +26,7 @@ use super::fleet::{Counted, Counts, Fleet, Standing};
 use crate::members::{Role, Roster};
 use cells::Noted;
 use entry::PutOff;
+use lines::{Glimpse, Lines, Signs};
 
 pub(crate) use entry::{Entry, Urgency};
 
@@ -48,7 +52,7 @@ pub(crate) struct View<'a> {
 /// The fleet.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    entries: HashMap<Name, Entry>,
+    lines: Lines,
     /// What is due, and since when.
     queues: [VecDeque<(Name, Instant)>; URGENCIES],
     timers: BinaryHeap<Reverse<(Instant, Name)>>,
@@ -94,16 +98,16 @@ impl Ledger {
     }
 
     pub(crate) fn names(&self) -> Vec<Name> {
-        self.entries.keys().cloned().collect()
+        self.lines.names().cloned().collect()
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name)
+    pub(crate) fn entry(&self, name: &str) -> Option<Glimpse<'_>> {
+        self.lines.get(name)
     }
 
     pub(crate) fn entry_mut(&mut self, name: &Name) -> &mut Entry {
         let (nodes_listed, records_listed) = (self.nodes_listed, self.records_listed);
-        self.entries.entry(name.clone()).or_insert_with(|| {
+        self.lines.wake_or(name, || {
             let mut entry = Entry::default();
             if nodes_listed {
                 entry.line.sight = Sight::Missing;
@@ -116,17 +120,23 @@ impl Ledger {
     }
 
     fn name(&self, name: &str) -> Name {
-        self.entries.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone())
+        self.lines.name(name).map_or_else(|| name.into(), Name::clone)
     }
 
     /// Looks at a line: queues it, sets its timer, or lets it rest.
     pub(crate) fn look(&mut self, name: &Name, view: &View<'_>) -> Looked {
         self.meet_kin(name);
-        let Some(entry) = self.entries.get_mut(name) else { return Looked::Nothing };
+        let looked = self.look_awake(name, view);
+        self.lines.sleep(name);
+        looked
+    }
+
+    fn look_awake(&mut self, name: &Name, view: &View<'_>) -> Looked {
+        let Some(entry) = self.lines.wake(name) else { return Looked::Nothing };
         if entry.busy {
             return Looked::Nothing;
         }
-        let plan = decide(name, &entry.line, &view.cx);
+        let plan = entry.decide(name, &view.cx);
         entry.owed = entry.awaits(&plan);
         let mut looked = Looked::Nothing;
         let mut wake = None;
@@ -141,7 +151,7 @@ impl Ledger {
                 }
                 entry.skipped = (!settled).then_some(*why);
                 if settled {
-                    entry.line.settle();
+                    entry.settle();
                 }
                 match (&entry.line.sight, why) {
                     // Whoever lags has nothing to do: the watch has yet to tell.
@@ -190,7 +200,7 @@ impl Ledger {
         self.fleet.recount(&mut entry.counted, if forgotten { Counted::default() } else { counted }, view.at);
         if forgotten {
             self.noted.note(name);
-            self.entries.remove(name);
+            self.lines.remove(name);
         }
         looked
     }
@@ -203,7 +213,7 @@ impl Ledger {
                     let due = queue.pop_front()?;
                     Some((urgency, due))
                 })?;
-            let Some(entry) = self.entries.get_mut(&name) else { continue };
+            let Some(entry) = self.lines.wake(&name) else { continue };
             if entry.queued.is_none_or(|queued| queued as usize != urgency) {
                 continue;
             }
@@ -211,7 +221,7 @@ impl Ledger {
             if entry.busy {
                 continue;
             }
-            return Some(match decide(&name, &entry.line, &view.cx) {
+            return Some(match entry.decide(&name, &view.cx) {
                 Plan::Rest(_) | Plan::Wait { .. } => Next::Look(name),
                 // What was queued as one thing may have become another, that is not our turn yet.
                 plan if entry.turn(&name, &plan, view) > view.at => Next::Look(name),
@@ -225,14 +235,14 @@ impl Ledger {
 
     /// Work on a line is over.
     pub(crate) fn done(&mut self, name: &Name) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.busy = false;
         }
     }
 
     /// Work on a line failed: not before `until`, unless something more urgent than `at_most` comes up.
     pub(crate) fn put_off(&mut self, name: &Name, until: Instant, at_most: Urgency) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.failures = entry.failures.saturating_add(1);
             entry.not_before = Some(PutOff { until, at_most });
         }
@@ -241,30 +251,34 @@ impl Ledger {
     /// What was put off and holds ends is tried again at once: there is not much time left.
     pub(crate) fn hurry(&mut self) -> Vec<Name> {
         let mut hurried = Vec::new();
-        for (name, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.line.ends.is_empty()) {
-            entry.line.awaited = true;
-            entry.not_before = None;
-            hurried.push(name.clone());
-        }
+        self.lines.each(
+            |pulse| pulse.has(Signs::ENDS),
+            |name, entry| {
+                entry.line.awaited = true;
+                entry.not_before = None;
+                hurried.push(name.clone());
+            },
+        );
         hurried
     }
 
     /// How many lines hold ends that could not be recorded yet.
     pub(crate) fn unrecorded_ends(&self) -> usize {
-        let held = |entry: &&Entry| !entry.line.ends.is_empty() && (entry.busy || entry.failures > 0);
-        self.entries.values().filter(held).count()
+        let held = self.lines.pulses().filter(|(_, pulse)| pulse.has(Signs::ENDS));
+        let held = held.filter_map(|(name, _)| self.lines.get(name));
+        held.filter(|entry| entry.busy || entry.failures > 0).count()
     }
 
     /// Nothing more is to be done about a line until it changes.
     pub(crate) fn hold(&mut self, name: &Name) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.held = true;
         }
     }
 
     /// Somebody was faster. That is progress too, but not if it goes on and on.
     pub(crate) fn overtaken(&mut self, name: &Name, until: Instant) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.failures = entry.failures.saturating_add(1);
             let at_most = Urgency::Restore;
             entry.not_before = (entry.failures > OVERTAKEN).then_some(PutOff { until, at_most });
@@ -273,7 +287,7 @@ impl Ledger {
 
     /// The brake keeps a line from being erased or shrunk until then. That is no failure.
     pub(crate) fn braked(&mut self, name: &Name, until: Instant) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.braked = true;
             entry.not_before = Some(PutOff { until, at_most: Urgency::Later });
         }
@@ -281,7 +295,7 @@ impl Ledger {
 
     /// Work on a line went well.
     pub(crate) fn succeeded(&mut self, name: &Name) {
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.failures = 0;
             entry.not_before = None;
         }
@@ -299,7 +313,7 @@ impl Ledger {
             && *at <= now
         {
             let Some(Reverse((at, name))) = self.timers.pop() else { break };
-            if let Some(entry) = self.entries.get_mut(&name).filter(|entry| entry.timer == Some(at)) {
+            if let Some(entry) = self.lines.wake(&name).filter(|entry| entry.timer == Some(at)) {
                 entry.timer = None;
                 due.push(name);
             }
@@ -316,23 +330,26 @@ impl Ledger {
 
     /// The lines about which there is something to do.
     pub(crate) fn pending(&self) -> Vec<Name> {
-        let pending = self.entries.iter().filter(|(_, entry)| entry.pending.is_some());
+        let pending = self.lines.pulses().filter(|(_, pulse)| pulse.has(Signs::PENDING));
         pending.map(|(name, _)| name.clone()).collect()
     }
 
     /// Whether somebody has to act on a line.
     pub(crate) fn is_pending(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| entry.counted.standing == Standing::Pending)
+        self.lines.get(name).is_some_and(|entry| entry.counted.standing == Standing::Pending)
     }
 
     /// Counts anew for how many nodes this replica comes first.
     pub(crate) fn rank_anew(&mut self, roster: &Roster) {
         let now = Instant::now();
-        for (name, entry) in &mut self.entries {
-            let first = entry.counted.there && roster.rank(name, Role::Capture) == 0;
-            let counted = Counted { first, ..entry.counted };
-            self.fleet.recount(&mut entry.counted, counted, now);
-        }
+        self.lines.each(
+            |_| true,
+            |name, entry| {
+                let first = entry.counted.there && roster.rank(name, Role::Capture) == 0;
+                let counted = Counted { first, ..entry.counted };
+                self.fleet.recount(&mut entry.counted, counted, now);
+            },
+        );
     }
 
     /// Whether nothing waits in the queues.
@@ -348,16 +365,22 @@ impl Ledger {
     ///
     /// Looks at every line: a few milliseconds for 100,000 of them, once a second while somebody looks.
     pub(crate) fn churners(&self, most: usize) -> Vec<(Name, u16)> {
-        let churned = self.entries.iter().filter(|(_, entry)| entry.churn > 0);
-        let mut churned: Vec<_> = churned.map(|(name, entry)| (name.clone(), entry.churn)).collect();
+        let churned = self.lines.pulses().filter(|(_, pulse)| pulse.has(Signs::CHURNED));
+        let often = |name: &Name| Some((name.clone(), self.lines.get(name)?.churn));
+        let mut churned: Vec<_> = churned.filter_map(|(name, _)| often(name)).collect();
         churned.sort_by(|(a, often), (b, oftener)| oftener.cmp(often).then(a.cmp(b)));
         churned.truncate(most);
         churned
     }
 
-    /// The records, as far as their summaries are known: name, state, since when.
-    pub(crate) fn records(&self) -> impl Iterator<Item = (&Name, &Seen)> {
-        self.entries.iter().filter_map(|(name, entry)| Some((name, entry.line.seen()?)))
+    /// The records, as far as their summaries are known.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (&Name, Summary)> {
+        self.lines.names().filter_map(|name| Some((name, self.lines.get(name)?.seen()?.summary()?)))
+    }
+
+    /// The turn is over: whatever was woken and is not worked on goes back to sleep.
+    pub(crate) fn rest(&mut self) {
+        self.lines.sleep_all();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Nodes and records as the API server sends them: only the fields the keeper needs.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
@@ -13,7 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::cluster::{Followed, Glance, Meta, version};
+use crate::cluster::{Followed, Glance, Message, Meta, Outline, outline, version};
 
 /// What stands for the policy of what a person wrote into a record.
 const BY_HAND: &[u8] = b"a hand";
@@ -83,7 +84,32 @@ impl Followed for NodeObject {
     }
 
     /// A heartbeat of a node that has found its place. One that is young may yet be told which machine it is.
-    fn glance(line: &[u8], now: Timestamp) -> Option<Glance<'_>> {
+    fn glance<'a>(message: &'a Message, now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
+        match message {
+            Message::Json(line) => Self::glance_json(line, now, hasher),
+            Message::Protobuf(frame) => Self::glance_protobuf(frame, now, hasher),
+        }
+    }
+
+    fn of_metadata() -> Option<fn(Meta) -> Self> {
+        Some(|metadata| Self { metadata, spec: None })
+    }
+}
+
+impl NodeObject {
+    fn glance_protobuf<'a>(frame: &Bytes, now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
+        let outlined = outline(frame.clone())?;
+        let settled = now.duration_since(outlined.created()?) > YOUTH;
+        if outlined.deletion_timestamp.is_some() || !settled {
+            return None;
+        }
+        let (uid, version) = (outlined.uid()?, outlined.version()?);
+        let Outline { name, labels, annotations, .. } = &outlined;
+        let matters = hasher.hash_one((labels, annotations));
+        Some(Glance { name: String::from_utf8(name.to_vec()).ok()?.into(), uid, version, matters })
+    }
+
+    fn glance_json<'a>(line: &'a [u8], now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
         #[derive(Deserialize)]
         struct Line<'a> {
             #[serde(rename = "type", borrow)]
@@ -121,12 +147,11 @@ impl Followed for NodeObject {
         }
         let matters =
             [metadata.labels, metadata.annotations, spec].map(|part| part.map_or("", RawValue::get));
+        let matters = hasher.hash_one(matters);
         Some(Glance { name: metadata.name, uid: metadata.uid, version: metadata.resource_version, matters })
     }
-}
 
-impl NodeObject {
-    /// A fingerprint of everything a decision could depend on, but for the version.
+    /// A fingerprint of everything a decision could depend on, but for the version. It is never 0.
     pub(crate) fn fingerprint(&self, policy: &Policy) -> u64 {
         let mut hasher = DefaultHasher::new();
         let Meta {
@@ -152,7 +177,7 @@ impl NodeObject {
                 (&taint.key, &taint.effect, &taint.value).hash(&mut hasher);
             }
         }
-        hasher.finish()
+        hasher.finish().max(1)
     }
 
     /// Whether it bears its mark.
@@ -244,6 +269,10 @@ pub(crate) struct RecordObject {
 impl Followed for RecordObject {
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+
+    fn of_metadata() -> Option<fn(Meta) -> Self> {
+        Some(|metadata| Self { metadata, data: None, binary_data: None })
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::apply::{Doubt, Outcome};
-use super::ledger::{Entry, Name, Urgency};
+use super::ledger::{Name, Urgency};
 use super::window::Kind;
 use super::{Keeper, Worker};
 use crate::cluster::{ApiError, backoff};
@@ -119,7 +119,8 @@ impl Keeper {
             }
             Outcome::Patched { node, ready, patch } => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
-                let live = self.ledger.entry(name).and_then(|entry| entry.line.live());
+                let entry = self.ledger.entry(name);
+                let live = entry.as_ref().and_then(|entry| entry.line.live());
                 self.report.patched(name, &patch, live, ready, now);
             }
             Outcome::SetAside => {
@@ -138,7 +139,8 @@ impl Keeper {
                 self.ledger.record_erased(name, version, why);
             }
             Outcome::TooLarge(bytes) => {
-                self.report.too_large(name, self.ledger.entry(name).and_then(Entry::uid), bytes);
+                let uid = self.ledger.entry(name).and_then(|entry| entry.uid());
+                self.report.too_large(name, uid, bytes);
                 self.ledger.hold(name);
             }
             Outcome::WouldHave(what) => {

@@ -37,8 +37,8 @@ impl Keeper {
     /// Tells what an event says beside what was known.
     pub(super) fn observed(&self, name: &Name, before: Option<Before>, now: Timestamp) {
         let Some(story) = self.story() else { return };
-        let Some(live) = self.ledger.entry(name).and_then(|entry| entry.line.live()) else { return };
-        let &Live { uid, mark, digest, created, .. } = live;
+        let Some(entry) = self.ledger.entry(name) else { return };
+        let Some(&Live { uid, mark, digest, created, .. }) = entry.line.live() else { return };
         let remembered = before.as_ref().is_some_and(|before| before.remembered);
         match before.and_then(|before| before.live) {
             Some((same, unmarked, other)) if same == uid && unmarked == Mark::None && mark != Mark::None => {

@@ -130,8 +130,7 @@ impl Keeper {
         self.records = self.ledger.counts().records;
         let mut closed = Vec::new();
         let mut empty = Vec::new();
-        for (name, seen) in self.ledger.records() {
-            let Some(summary) = seen.summary() else { continue };
+        for (name, summary) in self.ledger.records() {
             if summary.state == State::Closed {
                 closed.push((summary.since, name.clone()));
             } else if summary.empty {

@@ -29,7 +29,7 @@ fn machine(labels: &Labels) -> Value {
 
 /// A node is recorded, deleted, and comes back, while calls of these kinds are bent again and again.
 async fn a_life_under(bend: Bend, times: usize, calls: &[Call]) {
-    let (world, wire) = wired().await;
+    let (mut world, wire) = wired().await;
     let arm = |kinds: &[Call]| {
         for call in kinds.iter().filter(|call| calls.contains(call)) {
             wire.bend(*call, times, bend.clone());
@@ -40,6 +40,7 @@ async fn a_life_under(bend: Bend, times: usize, calls: &[Call]) {
     world.recorded(NODE, &labels()).await;
     assert_eq!(wire.unmet(), []);
 
+    world.replace_keeper().await;
     arm(&[Call::RecordWrite, Call::RecordRead, Call::NodeRead, Call::NodePatch]);
     world.delete(NODE).await;
     world.create(machine(&pairs([]))).await;
@@ -74,9 +75,10 @@ async fn a_proxy_that_finds_no_page_does_not_say_that_a_record_is_gone() {
 
 #[tokio::test]
 async fn a_proxy_that_finds_no_page_does_not_have_a_node_that_is_away_forgotten() {
-    let (world, wire) = wired().await;
+    let (mut world, wire) = wired().await;
     world.create(machine(&labels())).await;
     world.recorded(NODE, &labels()).await;
+    world.replace_keeper().await;
     world.caught_up().await;
     wire.bend(Call::RecordRead, 2, Bend::Proxy(404));
     world.delete(NODE).await;
@@ -142,9 +144,10 @@ async fn a_throttling_server_is_left_alone_for_as_long_as_it_asks() {
 
 #[tokio::test]
 async fn a_token_that_is_refused_for_a_while_costs_nothing_but_time() {
-    let (world, wire) = wired().await;
+    let (mut world, wire) = wired().await;
     world.create(machine(&labels())).await;
     world.recorded(NODE, &labels()).await;
+    world.replace_keeper().await;
     for call in [Call::NodeWatch, Call::RecordWatch, Call::Head].into_iter().chain(ALL) {
         wire.bend(call, 3, Bend::Refuse(401));
     }
@@ -170,6 +173,7 @@ async fn a_server_that_is_just_starting_and_refuses_everybody_is_asked_again_soo
     }
     world.register(NODE, &pairs([("team", "blue")])).await;
     world.recorded(NODE, &pairs([("team", "blue")])).await;
+    world.replace_keeper().await;
     world.caught_up().await;
     world.delete(NODE).await;
     world.register(NODE, &pairs([])).await;

@@ -48,6 +48,19 @@ async fn signal(keeper: &KeeperProcess, name: &str) {
 }
 
 #[tokio::test]
+async fn a_right_that_is_missing_is_named_in_the_servers_own_words() {
+    let world = World::alone("").await;
+    world.plane.service_account(NAMESPACE, "nobody").await.unwrap();
+    let kubeconfig = world.plane.kubeconfig_for_service_account(NAMESPACE, "nobody").await.unwrap();
+    let keeper = KeeperProcess::builder(env!("CARGO_BIN_EXE_perennial"), world.plane.logs())
+        .kubeconfig(kubeconfig)
+        .namespace(NAMESPACE);
+    let keeper = keeper.spawn().await.unwrap();
+    // Watches are asked for in protobuf, and refused in it.
+    logs(&keeper, "cannot watch resource \\\"nodes\\\" in API group").await;
+}
+
+#[tokio::test]
 async fn without_an_api_server_it_is_live_but_not_ready_and_becomes_so_when_there_is_one() {
     let world = World::alone("").await;
     let builder = keeper_for(&world).await;

@@ -12,7 +12,8 @@ use axum::BoxError;
 use axum::body::{Body, Bytes};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
-use http::{Method, Request, Response};
+use http::header::ACCEPT;
+use http::{HeaderValue, Method, Request, Response};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -142,7 +143,7 @@ impl Wire {
         Ok(Some(if state.bends[at].1 == 0 { state.bends.remove(at).2 } else { state.bends[at].2.clone() }))
     }
 
-    async fn carry(self, request: Request<kube::client::Body>) -> Result<Response<Body>, BoxError> {
+    async fn carry(self, mut request: Request<kube::client::Body>) -> Result<Response<Body>, BoxError> {
         let call = Call::of(&request);
         let bend = self.met(call)?;
         match &bend {
@@ -154,15 +155,29 @@ impl Wire {
             Some(Bend::LoseReply | Bend::Hang | Bend::Edit(_)) | None => {}
         }
         let streams = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        if streams && matches!(bend, Some(Bend::Edit(_))) {
+            // As a server answers that has no protobuf.
+            let json = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+            let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+            if accept.is_some_and(|accept| accept.contains("protobuf")) {
+                request.headers_mut().insert(ACCEPT, HeaderValue::from_static(json));
+            }
+        }
         let response = self.client.send(request).await?;
         match bend {
             Some(Bend::LoseReply) => Err("the connection broke".into()),
             Some(Bend::Hang) => std::future::pending().await,
             Some(Bend::Edit(edit)) if streams => Ok(self.stream(response, edit)),
             Some(Bend::Edit(edit)) => edited(response, &edit).await,
-            _ if streams => Ok(self.stream(response, Arc::new(|event| Some(vec![event])))),
+            _ if streams => Ok(self.until_cut(response)),
             _ => Ok(response.map(Body::new)),
         }
+    }
+
+    /// A stream as it is, until the wire is cut, in the midst of an event if need be.
+    fn until_cut(&self, response: Response<kube::client::Body>) -> Response<Body> {
+        let until_cut = self.state.lock().unwrap().streams.clone().cancelled_owned();
+        response.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(until_cut)))
     }
 
     /// A stream of events, line by line, that ends when the wire is cut.

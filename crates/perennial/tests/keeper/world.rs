@@ -215,6 +215,12 @@ impl World {
         self.running = Some(Self::run(self.account.clone(), self.config.clone(), None));
     }
 
+    /// Another keeper takes the place of this one: it knows that there are records, and has yet to read what is in them.
+    pub(crate) async fn replace_keeper(&mut self) {
+        self.stop_keeper().await;
+        self.start_keeper().await;
+    }
+
     /// Starts one more keeper, configured like the first but for this.
     pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
         let mut config = self.config.clone();

@@ -1,7 +1,7 @@
 //! The API server's side.
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Uri, header, request, response};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri, header, request, response};
 use serde_json::Value;
 
 use super::{
@@ -47,6 +47,7 @@ pub(super) async fn ask(
     // What we edit must be readable.
     if call.verb.streams() || !plan.items.untouched() || plan.stale.is_some() {
         parts.headers.remove(header::ACCEPT_ENCODING);
+        prefer_json(&mut parts.headers)?;
     }
     let reply = match (plan.stale, call.verb) {
         (Some(version), Verb::List) if is_free(&call.query) => {
@@ -58,6 +59,17 @@ pub(super) async fn ask(
     }?;
     in_flight.server_said(reply.status());
     Ok(reply)
+}
+
+/// Of what is accepted, leaves what is text.
+fn prefer_json(headers: &mut HeaderMap) -> Result<(), Broken> {
+    if let Some(accept) = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()) {
+        let text: Vec<&str> =
+            accept.split(',').map(str::trim).filter(|kind| !kind.contains("protobuf")).collect();
+        let text = HeaderValue::from_str(&text.join(",")).map_err(|_| Broken)?;
+        headers.insert(header::ACCEPT, text);
+    }
+    Ok(())
 }
 
 /// Whether a list may be of any version: it neither continues another one nor asks for one exactly.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::record;
+use crate::keeper::Body;
 use crate::kept::{Digest, Kept, Pairs, Taint};
 use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting, WaitingKeys};
 
@@ -74,6 +75,12 @@ proptest! {
     #[test]
     fn a_record_is_read_as_it_was_written(record in records()) {
         prop_assert_eq!(Record::parse(&record.node, Some(&record.to_json())), Ok(record.clone()));
+    }
+
+    #[test]
+    fn a_record_in_memory_is_read_as_it_was_written(record in records()) {
+        let body = Body::Whole(Box::new(record));
+        prop_assert_eq!(postcard::from_bytes(&postcard::to_stdvec(&body).unwrap()), Ok(body));
     }
 
     #[test]

@@ -10,6 +10,10 @@ use super::*;
 use crate::cluster::Metrics;
 use crate::keeper::NodeObject;
 
+fn json(line: &str) -> Message {
+    Message::Json(line.to_owned().into())
+}
+
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
 /// A stream of nodes whose list is complete, and what it tells.
@@ -44,7 +48,7 @@ impl Heard {
             "labels": { "team": label },
         });
         let line = json!({ "type": kind, "object": { "metadata": metadata } }).to_string();
-        assert!(self.stream.hear(line.as_bytes()).await.is_ok());
+        assert!(self.stream.hear(json(&line)).await.is_ok());
     }
 
     /// What was told since: what kind of event, at which versions.
@@ -110,7 +114,7 @@ async fn what_could_not_be_read_is_not_taken_for_told() {
         "labels": "none",
     } } });
     for _ in 0..2 {
-        assert!(heard.stream.hear(line.to_string().as_bytes()).await.is_ok());
+        assert!(heard.stream.hear(json(&line.to_string())).await.is_ok());
     }
     assert!(heard.stream.tell_unchanged().await.is_ok());
     assert_eq!(heard.told(), []);
@@ -147,7 +151,7 @@ async fn a_line_that_cannot_be_read_stalls_nobody() {
     let mut heard = Heard::new();
     for broken in ["", "{", "[]", r#"{"type":"MODIFIED"}"#, r#"{"type":"MODIFIED","object":{"metadata":{}}}"#]
     {
-        assert!(heard.stream.hear(broken.as_bytes()).await.is_ok(), "{broken}");
+        assert!(heard.stream.hear(json(broken)).await.is_ok(), "{broken}");
     }
     heard.hear("MODIFIED", 1, "blue", LONG_AGO).await;
     assert_eq!(heard.told(), [("applied", vec![1])]);
@@ -158,7 +162,30 @@ async fn the_servers_own_words_end_a_watch() {
     let mut heard = Heard::new();
     let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired" });
     for line in [json!({ "type": "ERROR", "object": status }), status.clone()] {
-        let broken = heard.stream.hear(line.to_string().as_bytes()).await;
+        let broken = heard.stream.hear(json(&line.to_string())).await;
         assert!(matches!(broken, Err(Broken::Api(ApiError::Expired))), "{line}");
     }
+}
+
+#[tokio::test]
+async fn in_protobuf_it_hears_the_same() {
+    let mut heard = Heard::new();
+    let name = "worker-1";
+    for (kind, version, label) in
+        [("ADDED", 1, "blue"), ("MODIFIED", 2, "blue"), ("MODIFIED", 3, "blue"), ("DELETED", 4, "blue")]
+    {
+        let frame = proto::tests::frame(kind, name, version, LONG_AGO, label);
+        assert!(heard.stream.hear(Message::Protobuf(frame)).await.is_ok());
+    }
+    let told = [("applied", vec![1]), ("applied", vec![2]), ("unchanged", vec![3]), ("deleted", vec![4])];
+    assert_eq!(heard.told(), told);
+    for broken in [&b""[..], b"x", b"\x0a\x05ADDED"] {
+        let frame = Message::Protobuf(bytes::Bytes::from_static(broken));
+        assert!(heard.stream.hear(frame).await.is_ok(), "{broken:?}");
+    }
+    let expired = heard.stream.hear(Message::Protobuf(proto::tests::expired())).await;
+    assert!(matches!(expired, Err(Broken::Api(ApiError::Expired))));
+    heard.stream.listed = false;
+    assert!(heard.stream.hear(Message::Protobuf(proto::tests::end_of_list(9))).await.is_ok());
+    assert!(matches!(heard.events.try_recv(), Ok(Event::Listed(9))));
 }

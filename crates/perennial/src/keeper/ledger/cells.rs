@@ -43,12 +43,12 @@ impl Ledger {
                 names.sort_unstable();
                 names.dedup();
                 let cell = |name: Name| {
-                    let cell = self.entries.get(&name).map(|entry| entry.cell);
+                    let cell = self.lines.pulse(&name).map(|pulse| pulse.cell);
                     (name, cell)
                 };
                 Cells::Changed(names.into_iter().map(cell).collect())
             }
-            _ => Cells::All(self.entries.iter().map(|(name, entry)| (name.clone(), entry.cell)).collect()),
+            _ => Cells::All(self.lines.pulses().map(|(name, pulse)| (name.clone(), pulse.cell)).collect()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Ledger {
 
     /// One line, for a person.
     pub(crate) fn line_view(&self, name: &str, now: Instant) -> Option<LineView> {
-        let entry = self.entries.get(name)?;
+        let entry = self.lines.get(name)?;
         Some(LineView {
             cell: entry.cell,
             why: entry.skipped.map(Why::as_str),

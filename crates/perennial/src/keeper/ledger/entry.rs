@@ -1,12 +1,13 @@
 //! One line of the ledger, and what this replica is doing about it.
 
-use perennial_core::keeper::{Body, Erasure, Line, Mark, Plan, Seen, Why};
+use perennial_core::keeper::{Body, Context, Erasure, Line, Mark, Plan, Seen, Why, decide};
 use perennial_core::ranks::Turn;
-use perennial_core::record::{State, Summary, Version};
+use perennial_core::record::{Record, State, Summary, Version, plain};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::View;
+use super::{View, clock};
 use crate::keeper::fleet::{Counted, Recorded, Standing};
 use crate::keeper::window::Cell;
 use crate::members::Role;
@@ -17,7 +18,7 @@ const FAILING: u32 = 5;
 /// How urgent a pending line is. Restores and last states go before ordinary saves.
 ///
 /// Proofs are long. What one has found is written before the next begins, so that no other replica looks for it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Urgency {
     /// A node is back and waits for its own.
     Restore,
@@ -34,25 +35,32 @@ pub(crate) enum Urgency {
 }
 
 /// Work that failed and waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PutOff {
+    #[serde(with = "clock")]
     pub(super) until: Instant,
     /// What is more urgent than this does not wait.
     pub(super) at_most: Urgency,
 }
 
 /// A line and what this replica is doing about it.
-#[derive(Debug, Default)]
+///
+/// What is skipped is in its pulse while it sleeps.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) line: Line,
-    /// Fingerprint of the node as last folded: an equal one changes nothing.
-    pub(super) fingerprint: Option<u64>,
+    /// Fingerprint of the node as last folded: an equal one changes nothing. None has 0.
+    #[serde(skip)]
+    pub(super) fingerprint: u64,
     /// The lists that last had the node, and the record.
+    #[serde(skip)]
     pub(super) node_list: u32,
+    #[serde(skip)]
     pub(super) record_list: u32,
     /// The last removal of its record that the watch told of.
     pub(super) removed: Version,
-    /// Work is under way.
+    /// Work is under way: it does not sleep.
+    #[serde(skip)]
     pub(super) busy: bool,
     /// The queue it waits in; what it left behind in a less urgent one is passed over.
     pub(super) queued: Option<Urgency>,
@@ -70,13 +78,27 @@ pub(crate) struct Entry {
     /// How often its record went back to the state that it had just left, since this replica watches.
     pub(super) churn: u16,
     /// Since when there is something to do about this version of the record.
-    pub(super) pending: Option<(Instant, Option<Version>)>,
+    pub(super) pending: Option<Pending>,
     /// When it is looked at again; any other timer of its is void.
+    #[serde(with = "clock::optional")]
     pub(super) timer: Option<Instant>,
     /// The last reason to skip it, so that each is counted once.
     pub(super) skipped: Option<Why>,
     /// Its state in one word.
+    #[serde(skip)]
     pub(super) cell: Cell,
+    /// The record that this replica last read or wrote, for as long as it is that: it need not be read again.
+    #[serde(with = "plain::optional")]
+    pub(super) memo: Option<Box<Record>>,
+}
+
+/// There is something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pending {
+    #[serde(with = "clock")]
+    pub(super) since: Instant,
+    /// About this version of the record.
+    pub(super) over: Option<Version>,
 }
 
 impl Entry {
@@ -90,10 +112,10 @@ impl Entry {
     pub(super) fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>) -> Instant {
         let over = self.seen().map(|seen| seen.version);
         let since = match self.pending {
-            Some((since, version)) if version == over => since,
+            Some(pending) if pending.over == over => pending.since,
             _ => view.at,
         };
-        self.pending = Some((since, over));
+        self.pending = Some(Pending { since, over });
         // In doubt what counts is the time in which others could act: not that in which nobody could.
         let since = match (plan.turn(), self.not_before) {
             (Turn::Everyone, Some(off)) => since.max(off.until),
@@ -204,7 +226,29 @@ impl Entry {
             // Every replica sees every write, so each counts all of them, whoever wrote them.
             self.churn = self.churn.saturating_add(1);
         }
+        if news {
+            self.memo = None;
+        }
         news
+    }
+
+    /// What to do about it. What it remembers of its record need not be read.
+    pub(super) fn decide(&mut self, name: &str, cx: &Context<'_>) -> Plan {
+        match decide(name, &self.line, cx) {
+            Plan::ReadRecord if self.recall() => decide(name, &self.line, cx),
+            plan => plan,
+        }
+    }
+
+    /// Node and record agree.
+    pub(super) fn settle(&mut self) {
+        if let Some(record) = self.line.settle() {
+            self.memo = Some(record);
+        }
+    }
+
+    fn recall(&mut self) -> bool {
+        self.memo.take().is_some_and(|record| self.line.recall(record))
     }
 
     /// Whoever breaks a record may take its annotations along: what this replica knew of it still counts.

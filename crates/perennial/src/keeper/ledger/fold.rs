@@ -5,6 +5,7 @@ use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, 
 use perennial_core::policy::Policy;
 use perennial_core::record::Version;
 
+use super::lines::Signs;
 use super::{Ledger, Name};
 use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
@@ -20,6 +21,20 @@ impl Ledger {
         self.record_list += 1;
     }
 
+    /// Whether a node is as it was when it was last folded, and only its version is another: that is folded here.
+    pub(crate) fn node_beats(&mut self, node: &NodeObject, policy: &Policy) -> bool {
+        let version = node.metadata.resource_version;
+        let beats = self
+            .lines
+            .asleep(&node.metadata.name)
+            .filter(|pulse| pulse.has(Signs::CALM) && pulse.fingerprint == node.fingerprint(policy));
+        let Some(pulse) = beats else { return false };
+        pulse.node_list = self.node_list;
+        pulse.version = pulse.version.max(version);
+        self.told = self.told.max(version);
+        true
+    }
+
     /// Folds a node as it is now. Returns its name if that could change a decision.
     pub(crate) fn node_applied(
         &mut self,
@@ -32,12 +47,12 @@ impl Ledger {
         let list = self.node_list;
         let version = node.metadata.resource_version;
         self.told = self.told.max(version);
+        let fingerprint = node.fingerprint(policy);
         let entry = self.entry_mut(&name);
         entry.node_list = list;
-        let fingerprint = node.fingerprint(policy);
         // A young node without a machine may have been told which one it is, and metadata does not show it.
         if let Sight::Live(live) = &mut entry.line.sight
-            && entry.fingerprint == Some(fingerprint)
+            && entry.fingerprint == fingerprint
             && live.uid == node.metadata.uid
             && !(live.provider == Provider::Read(None) && live.is_young(now))
         {
@@ -49,7 +64,7 @@ impl Ledger {
         if !entry.line.node_seen(live, policy, now) {
             return None;
         }
-        entry.fingerprint = Some(fingerprint);
+        entry.fingerprint = fingerprint;
         entry.held = false;
         Some(name)
     }
@@ -59,13 +74,21 @@ impl Ledger {
         let mut caught_up = Vec::new();
         for Unchanged { name, uid, version } in nodes {
             self.told = self.told.max(*version);
-            let Some(entry) = self.entries.get_mut(&**name) else { continue };
+            if let Some(pulse) = self.lines.asleep(name)
+                && pulse.is_of(*uid)
+                && pulse.has(Signs::CALM)
+            {
+                pulse.version = pulse.version.max(*version);
+                continue;
+            }
+            let name = self.name(name);
+            let Some(entry) = self.lines.wake(&name) else { continue };
             if let Sight::Live(live) = &mut entry.line.sight
                 && live.uid == *uid
             {
                 live.version = live.version.max(*version);
                 if entry.skipped == Some(Why::Lagging) {
-                    caught_up.push(self.name(name));
+                    caught_up.push(name);
                 }
             }
         }
@@ -99,7 +122,7 @@ impl Ledger {
         }
         let live = node.into_live(installation, policy, now);
         if entry.line.node_seen(live, policy, now) {
-            entry.fingerprint = Some(fingerprint);
+            entry.fingerprint = fingerprint;
         }
         true
     }
@@ -127,13 +150,16 @@ impl Ledger {
         self.nodes_listed = true;
         self.told = self.told.max(version);
         let list = self.node_list;
-        for entry in self.entries.values_mut() {
-            // What was to be told since may be in the list, or never come.
-            entry.held = false;
-            if entry.node_list != list {
-                entry.line.node_missing(version);
-            }
-        }
+        self.lines.each(
+            |pulse| pulse.has(Signs::HELD) || pulse.node_list != list,
+            |_, entry| {
+                // What was to be told since may be in the list, or never come.
+                entry.held = false;
+                if entry.node_list != list {
+                    entry.line.node_missing(version);
+                }
+            },
+        );
     }
 
     /// Folds a ConfigMap by its metadata. Returns the node's name if it is a record and could change a
@@ -220,10 +246,10 @@ impl Ledger {
         self.record_read(name, object);
         let entry = self.entry_mut(name);
         let over = entry.line.seen().map(|seen| seen.version);
-        if let Some((_, version)) = &mut entry.pending
+        if let Some(pending) = &mut entry.pending
             && over == Some(object.metadata.resource_version)
         {
-            *version = over;
+            pending.over = over;
         }
     }
 
@@ -250,30 +276,36 @@ impl Ledger {
     pub(crate) fn records_listed(&mut self) {
         self.records_listed = true;
         let list = self.record_list;
-        for entry in self.entries.values_mut().filter(|entry| entry.record_list != list) {
-            // Its removal was to be told, and never will be.
-            entry.held = false;
-            match &mut entry.line.record {
-                RecordSight::Seen(seen) => {
-                    seen.body = Body::Unread { hint: seen.names() };
+        self.lines.each(
+            |pulse| pulse.record_list != list,
+            |_, entry| {
+                // Its removal was to be told, and never will be.
+                entry.held = false;
+                match &mut entry.line.record {
+                    RecordSight::Seen(seen) => {
+                        seen.body = Body::Unread { hint: seen.names() };
+                    }
+                    RecordSight::Unlisted => entry.line.record = RecordSight::None,
+                    RecordSight::None => {}
                 }
-                RecordSight::Unlisted => entry.line.record = RecordSight::None,
-                RecordSight::None => {}
-            }
-        }
+            },
+        );
     }
 
     /// Records whose Node version lies beyond `head` were written in another history, but for those that were
     /// written after `head` was read.
     pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
         let mut judged = Vec::new();
-        for (name, entry) in &mut self.entries {
-            if let RecordSight::Seen(seen) = &mut entry.line.record
-                && seen.version <= head
-                && seen.summary().is_some_and(|summary| summary.version > head)
-            {
+        let beyond = |seen: &Seen| {
+            seen.version <= head && seen.summary().is_some_and(|summary| summary.version > head)
+        };
+        for name in self.names() {
+            if self.entry(&name).is_none_or(|entry| !entry.seen().is_some_and(beyond)) {
+                continue;
+            }
+            if let RecordSight::Seen(seen) = &mut self.entry_mut(&name).line.record {
                 seen.foreign = true;
-                judged.push(name.clone());
+                judged.push(name);
             }
         }
         judged
@@ -283,15 +315,18 @@ impl Ledger {
     pub(crate) fn judge_anew(&mut self) {
         self.nodes_listed = false;
         self.records_listed = false;
-        for entry in self.entries.values_mut() {
-            entry.fingerprint = None;
-            // It lacks whatever only the new policy keeps.
-            if let Sight::Live(live) = &mut entry.line.sight {
-                live.content = None;
-            }
-            entry.held = false;
-            entry.line.agreed = None;
-        }
+        self.lines.each(
+            |_| true,
+            |_, entry| {
+                entry.fingerprint = 0;
+                // It lacks whatever only the new policy keeps.
+                if let Sight::Live(live) = &mut entry.line.sight {
+                    live.content = None;
+                }
+                entry.held = false;
+                entry.line.agreed = None;
+            },
+        );
     }
 
     /// Forgets everything: another history begins.

@@ -20,7 +20,7 @@ impl Ledger {
     /// Enters a record into the index. It is never taken out: whoever looks compares again.
     pub(super) fn index_machine(&mut self, name: &Name) {
         let Some(machines) = &mut self.machines else { return };
-        let record = self.entries.get(name).and_then(|entry| entry.line.seen()).and_then(Seen::summary);
+        let record = self.lines.get(name).and_then(|entry| entry.seen().and_then(Seen::summary));
         if let Some(provider) = record.and_then(|record| record.provider) {
             machines.entry(provider).or_default().insert(name.clone());
         }
@@ -28,13 +28,16 @@ impl Ledger {
 
     /// Finds the newest record of the same machine under another name.
     pub(super) fn meet_kin(&mut self, name: &Name) {
-        let Some(live) = self.entries.get(name).and_then(|entry| entry.line.live()) else { return };
-        let Some(machine) = live.provider.id().map(|id| Digest::of(id.as_bytes())) else { return };
-        let Some(names) = self.machines.as_ref().and_then(|machines| machines.get(&machine)) else { return };
+        let Some(machines) = &self.machines else { return };
+        let Some(entry) = self.lines.get(name) else { return };
+        let id = entry.line.live().and_then(|live| live.provider.id());
+        let Some(machine) = id.map(|id| Digest::of(id.as_bytes())) else { return };
+        let Some(names) = machines.get(&machine) else { return };
         let mut kin: Option<Kin> = None;
         let mut awaited = Vec::new();
         for other in names.iter().filter(|other| *other != name) {
-            let Some(line) = self.entries.get(other).map(|entry| &entry.line) else { continue };
+            let Some(entry) = self.lines.get(other) else { continue };
+            let line = &entry.line;
             let summary = line.seen().and_then(Seen::summary);
             let Some(summary) = summary.filter(|record| record.provider == Some(machine)) else { continue };
             let found = match line.seen().map(|seen| &seen.body) {
@@ -49,11 +52,11 @@ impl Ledger {
                 kin = Some(found);
             }
         }
-        if let Some(entry) = self.entries.get_mut(name) {
+        if let Some(entry) = self.lines.wake(name) {
             entry.line.kin = kin.map(Box::new);
         }
         for other in awaited {
-            if let Some(entry) = self.entries.get_mut(&other) {
+            if let Some(entry) = self.lines.wake(&other) {
                 entry.line.awaited = true;
             }
         }

@@ -112,7 +112,8 @@ impl Filled {
     fn read(&mut self, name: &Name) {
         let written = self.records.get(name).cloned();
         let object = written.unwrap_or_else(|| {
-            let seen = self.ledger.entry(name).and_then(|entry| entry.seen()).unwrap();
+            let entry = self.ledger.entry(name).unwrap();
+            let seen = entry.seen().unwrap();
             let record = Record { node: name.to_string(), ..self.like.clone().unwrap() };
             self.record_object(&record, seen.names().unwrap(), seen.version)
         });

@@ -115,6 +115,7 @@ fn whoever_took_over_goes_on_without_another_wait() {
     let mut fleet = Fixture::among(&["a"]);
     let second = fleet.name_at(1);
     let name = fleet.recorded(&second);
+    fleet.forget(&name);
     fleet.delete(&second, 1, 30, Some("blue"));
     fleet.apply(&second, 2, 31, None);
     fleet.pass(TAKEOVER);

@@ -1,0 +1,364 @@
+//! Events of a watch in protobuf: half as many bytes as in JSON, and a fraction of the work, for the API server as well.
+//!
+//! ```text
+//! WatchEvent { type, object } ── object: "k8s\0" Unknown { kind, raw } ── raw: PartialObjectMetadata, or Status
+//! ```
+//! Only what is asked for by metadata alone comes like this. The numbers are those of Kubernetes' own `generated.proto`
+//! files, which never change.
+
+use bytes::{Buf as _, Bytes};
+use jiff::Timestamp;
+use kube::core::Status;
+use kube::core::response::StatusDetails;
+use perennial_core::kept::Pairs;
+use perennial_core::record::Version;
+use prost::Message;
+use uuid::Uuid;
+
+use super::Meta;
+use super::stream::Heard;
+
+/// What every object in protobuf begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+#[derive(Clone, PartialEq, Message)]
+struct WatchEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    kind: Bytes,
+    #[prost(message, optional, tag = "2")]
+    object: Option<RawExtension>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RawExtension {
+    #[prost(bytes = "bytes", tag = "1")]
+    raw: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Unknown {
+    #[prost(bytes = "bytes", tag = "2")]
+    raw: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct PartialObjectMetadata {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ObjectMeta>,
+}
+
+/// The same, at a glance.
+#[derive(Clone, PartialEq, Message)]
+struct OutlinedObject {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Outline>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ObjectMeta {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, optional, tag = "3")]
+    namespace: Option<String>,
+    #[prost(bytes = "bytes", tag = "5")]
+    uid: Bytes,
+    #[prost(bytes = "bytes", tag = "6")]
+    resource_version: Bytes,
+    #[prost(int64, optional, tag = "7")]
+    generation: Option<i64>,
+    #[prost(message, optional, tag = "8")]
+    creation_timestamp: Option<Time>,
+    #[prost(message, optional, tag = "9")]
+    deletion_timestamp: Option<Time>,
+    #[prost(btree_map = "string, string", tag = "11")]
+    labels: Pairs,
+    #[prost(btree_map = "string, string", tag = "12")]
+    annotations: Pairs,
+}
+
+/// Metadata at a glance: nothing is made of what it bears.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Outline {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(crate) name: Bytes,
+    #[prost(bytes = "bytes", tag = "5")]
+    uid: Bytes,
+    #[prost(bytes = "bytes", tag = "6")]
+    resource_version: Bytes,
+    #[prost(message, optional, tag = "8")]
+    creation_timestamp: Option<Time>,
+    #[prost(message, optional, tag = "9")]
+    pub(crate) deletion_timestamp: Option<Time>,
+    #[prost(bytes = "bytes", repeated, tag = "11")]
+    pub(crate) labels: Vec<Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "12")]
+    pub(crate) annotations: Vec<Bytes>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct Time {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoStatus {
+    #[prost(string, tag = "3")]
+    message: String,
+    #[prost(string, tag = "4")]
+    reason: String,
+    #[prost(message, optional, tag = "5")]
+    details: Option<ProtoDetails>,
+    #[prost(int32, tag = "6")]
+    code: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProtoDetails {
+    #[prost(int32, tag = "5")]
+    retry_after_seconds: i32,
+}
+
+/// Reads an event. `make` makes an object of its metadata.
+pub(super) fn event<T>(frame: Bytes, make: fn(Meta) -> T) -> Result<Heard<T>, String> {
+    let (kind, raw) = unwrapped(frame)?;
+    let metadata =
+        |raw| decoded::<PartialObjectMetadata>(raw).map(|object| object.metadata.unwrap_or_default());
+    Ok(match &*kind {
+        b"ADDED" | b"MODIFIED" => Heard::Applied(make(metadata(raw)?.into_meta()?)),
+        b"DELETED" => Heard::Deleted(make(metadata(raw)?.into_meta()?)),
+        b"BOOKMARK" => {
+            let ObjectMeta { resource_version, annotations, .. } = metadata(raw)?;
+            Heard::bookmark(version(&resource_version).unwrap_or(0), &annotations)
+        }
+        b"ERROR" => Heard::Error(Box::new(decoded::<ProtoStatus>(raw)?.into())),
+        other => return Err(format!("an event of the kind {:?}", String::from_utf8_lossy(other))),
+    })
+}
+
+/// What a glance at an event shows of something that changed; `None` for any other event.
+pub(crate) fn outline(frame: Bytes) -> Option<Outline> {
+    let (kind, raw) = unwrapped(frame).ok()?;
+    if kind != b"MODIFIED"[..] {
+        return None;
+    }
+    decoded::<OutlinedObject>(raw).ok()?.metadata
+}
+
+/// The API server's own words, if they are in protobuf: whoever asks for that gets refusals like that.
+pub(super) fn status(body: &[u8]) -> Option<Status> {
+    let object = body.starts_with(MAGIC).then(|| Bytes::copy_from_slice(body))?;
+    Some(decoded::<ProtoStatus>(object_in(object).ok()?).ok()?.into())
+}
+
+fn unwrapped(frame: Bytes) -> Result<(Bytes, Bytes), String> {
+    let WatchEvent { kind, object } = decoded(frame)?;
+    Ok((kind, object_in(object.unwrap_or_default().raw)?))
+}
+
+fn object_in(mut raw: Bytes) -> Result<Bytes, String> {
+    if !raw.starts_with(MAGIC) {
+        return Err("it does not begin like an object of Kubernetes".to_owned());
+    }
+    raw.advance(MAGIC.len());
+    Ok(decoded::<Unknown>(raw)?.raw)
+}
+
+fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M, String> {
+    M::decode(bytes).map_err(|error| error.to_string())
+}
+
+fn version(bytes: &[u8]) -> Option<Version> {
+    str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+fn uid(bytes: &[u8]) -> Option<Uuid> {
+    Uuid::try_parse_ascii(bytes).ok()
+}
+
+impl Outline {
+    pub(crate) fn uid(&self) -> Option<Uuid> {
+        uid(&self.uid)
+    }
+
+    pub(crate) fn version(&self) -> Option<Version> {
+        version(&self.resource_version)
+    }
+
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        self.creation_timestamp?.into_timestamp()
+    }
+}
+
+impl Time {
+    fn into_timestamp(self) -> Option<Timestamp> {
+        Timestamp::new(self.seconds, self.nanos).ok()
+    }
+}
+
+impl ObjectMeta {
+    fn into_meta(self) -> Result<Meta, String> {
+        let Self {
+            name,
+            namespace,
+            uid: id,
+            resource_version,
+            generation,
+            creation_timestamp,
+            deletion_timestamp,
+            labels,
+            annotations,
+        } = self;
+        if name.is_empty() {
+            return Err("it has no name".to_owned());
+        }
+        let wrong = |what, bytes: &Bytes| format!("{:?} is not a {what}", String::from_utf8_lossy(bytes));
+        Ok(Meta {
+            uid: uid(&id).ok_or_else(|| wrong("uid", &id))?,
+            resource_version: version(&resource_version)
+                .ok_or_else(|| wrong("resource version", &resource_version))?,
+            name,
+            namespace: namespace.filter(|namespace| !namespace.is_empty()),
+            generation,
+            creation_timestamp: creation_timestamp.and_then(Time::into_timestamp),
+            deletion_timestamp: deletion_timestamp
+                .map(|time| time.into_timestamp().ok_or_else(|| format!("{time:?} is no time")))
+                .transpose()?,
+            labels: Some(labels),
+            annotations: Some(annotations),
+        })
+    }
+}
+
+impl From<ProtoStatus> for Status {
+    fn from(ProtoStatus { message, reason, details, code }: ProtoStatus) -> Self {
+        let details = details.map(|ProtoDetails { retry_after_seconds }| StatusDetails {
+            name: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: u32::try_from(retry_after_seconds).unwrap_or(0),
+        });
+        let code = u16::try_from(code).unwrap_or(0);
+        Self { code, details, ..Self::failure(&message, &reason) }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cluster::Followed as _;
+    use crate::keeper::NodeObject;
+
+    /// An event, as the API server would send it.
+    fn sent(kind: &str, object: &impl Message) -> Bytes {
+        let raw = written(object).into();
+        WatchEvent { kind: kind.to_owned().into(), object: Some(RawExtension { raw }) }.encode_to_vec().into()
+    }
+
+    fn written(object: &impl Message) -> Vec<u8> {
+        let unknown = Unknown { raw: object.encode_to_vec().into() };
+        [MAGIC, &unknown.encode_to_vec()].concat()
+    }
+
+    /// The body of a refusal.
+    pub(crate) fn refusal(code: i32, message: &str) -> Vec<u8> {
+        let (message, reason) = (message.to_owned(), "NotFound".to_owned());
+        written(&ProtoStatus { message, reason, code, details: None })
+    }
+
+    fn metadata(name: &str, version: Version) -> ObjectMeta {
+        ObjectMeta {
+            name: name.to_owned(),
+            uid: Uuid::from_u128(1).to_string().into(),
+            resource_version: version.to_string().into(),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn of(metadata: ObjectMeta) -> PartialObjectMetadata {
+        PartialObjectMetadata { metadata: Some(metadata) }
+    }
+
+    pub(crate) fn frame(kind: &str, name: &str, version: Version, born: &str, label: &str) -> Bytes {
+        let seconds = born.parse::<Timestamp>().unwrap().as_second();
+        let labels = Pairs::from([("team".to_owned(), label.to_owned())]);
+        let creation_timestamp = Some(Time { seconds, nanos: 0 });
+        sent(kind, &of(ObjectMeta { creation_timestamp, labels, ..metadata(name, version) }))
+    }
+
+    pub(crate) fn expired() -> Bytes {
+        let details = Some(ProtoDetails { retry_after_seconds: 7 });
+        let status =
+            ProtoStatus { message: "too old".to_owned(), reason: "Expired".to_owned(), code: 410, details };
+        sent("ERROR", &status)
+    }
+
+    pub(crate) fn end_of_list(version: Version) -> Bytes {
+        let annotations = Pairs::from([("k8s.io/initial-events-end".to_owned(), "true".to_owned())]);
+        let resource_version = version.to_string().into();
+        sent("BOOKMARK", &of(ObjectMeta { resource_version, annotations, ..ObjectMeta::default() }))
+    }
+
+    fn read(frame: Bytes) -> Result<Heard<Meta>, String> {
+        event(frame, |meta| meta)
+    }
+
+    #[test]
+    fn an_object_is_read_with_all_that_is_known_of_it() {
+        let frame = frame("MODIFIED", "worker-1", 12, "2026-01-02T03:04:05Z", "blue");
+        let Ok(Heard::Applied(meta)) = read(frame.clone()) else { panic!("not read") };
+        assert_eq!((&*meta.name, meta.uid, meta.resource_version), ("worker-1", Uuid::from_u128(1), 12));
+        assert_eq!(meta.creation_timestamp, Some("2026-01-02T03:04:05Z".parse().unwrap()));
+        assert_eq!((meta.deletion_timestamp, &*meta.labels.unwrap()["team"]), (None, "blue"));
+        let outlined = outline(frame).unwrap();
+        assert_eq!((outlined.uid(), outlined.version()), (Some(Uuid::from_u128(1)), Some(12)));
+        assert_eq!((&*outlined.name, outlined.labels.len()), (&b"worker-1"[..], 1));
+    }
+
+    #[test]
+    fn the_servers_words_are_read_with_how_long_to_wait() {
+        let Ok(Heard::Error(status)) = read(expired()) else { panic!("not read") };
+        assert_eq!((status.code, &*status.message, &*status.reason), (410, "too old", "Expired"));
+        assert_eq!(status.details.unwrap().retry_after_seconds, 7);
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused_by_name() {
+        let without = |change: fn(&mut ObjectMeta)| {
+            let mut metadata = metadata("worker-1", 1);
+            change(&mut metadata);
+            read(sent("ADDED", &of(metadata))).unwrap_err()
+        };
+        assert!(without(|metadata| metadata.name.clear()).contains("no name"));
+        assert!(without(|metadata| metadata.uid = "x".into()).contains("\"x\" is not a uid"));
+        assert!(without(|metadata| metadata.resource_version.clear()).contains("not a resource version"));
+        let never = Some(Time { seconds: i64::MAX, nanos: 0 });
+        let refused = read(sent("ADDED", &of(ObjectMeta { deletion_timestamp: never, ..metadata("a", 1) })));
+        assert!(refused.unwrap_err().contains("is no time"));
+        assert!(read(sent("WHISPERED", &of(metadata("a", 1)))).unwrap_err().contains("WHISPERED"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(bytes.clone().into());
+            let _ = outline(bytes.clone().into());
+            let _ = status(&[MAGIC, &bytes].concat());
+        }
+
+        #[test]
+        fn a_changed_byte_never_makes_it_panic(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let mut bytes = frame("MODIFIED", "worker-1", 12, "2026-01-02T03:04:05Z", "blue").to_vec();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = event(bytes.clone().into(), NodeObject::of_metadata().unwrap());
+            let _ = outline(bytes.into());
+        }
+    }
+}
