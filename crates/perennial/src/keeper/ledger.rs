@@ -235,9 +235,7 @@ impl Ledger {
 
     /// Work on a line is over.
     pub(crate) fn done(&mut self, name: &Name) {
-        if let Some(entry) = self.lines.wake(name) {
-            entry.busy = false;
-        }
+        self.lines.released(name);
     }
 
     /// Work on a line failed: not before `until`, unless something more urgent than `at_most` comes up.

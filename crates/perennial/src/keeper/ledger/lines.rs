@@ -26,7 +26,7 @@ use crate::keeper::window::Cell;
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     slots: HashMap<Name, Slot>,
-    /// Those that were woken, and not all of them sleep again.
+    /// Those that were woken in this turn, and not all of them sleep again.
     woken: Vec<Name>,
     press: Press,
 }
@@ -200,14 +200,21 @@ impl Lines {
         }
     }
 
-    /// All go back to sleep, but for those that somebody works on.
+    /// All go back to sleep, but for those that somebody works on: they do when that is over.
     pub(super) fn sleep_all(&mut self) {
-        let Self { slots, woken, press } = self;
-        woken.retain(|name| {
-            let Some(slot) = slots.get_mut(name) else { return false };
-            slot.sleep(press);
-            !slot.is_asleep()
-        });
+        for name in self.woken.drain(..) {
+            if let Some(slot) = self.slots.get_mut(&name) {
+                slot.sleep(&mut self.press);
+            }
+        }
+    }
+
+    /// Nobody works on a line any more.
+    pub(super) fn released(&mut self, name: &Name) {
+        if let Some(Slot::Awake(entry)) = self.slots.get_mut(name) {
+            entry.busy = false;
+            self.woken.push(name.clone());
+        }
     }
 
     pub(super) fn remove(&mut self, name: &Name) {

@@ -26,6 +26,20 @@ fn a_line_sleeps_while_nobody_works_on_it() {
 }
 
 #[test]
+fn a_line_sleeps_again_when_work_on_it_is_over() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("a", 1, 10, Some("blue"));
+    let (name, _) = fleet.next().unwrap();
+    for _ in 0..2 {
+        fleet.ledger.rest();
+        assert_eq!(fleet.ledger.lines.awake(), 1);
+    }
+    fleet.ledger.done(&name);
+    fleet.ledger.rest();
+    assert_eq!(fleet.ledger.lines.awake(), 0);
+}
+
+#[test]
 fn whoever_wakes_a_line_without_looking_leaves_it_awake_until_the_turn_is_over() {
     let mut fleet = Fixture::synced();
     fleet.apply("a", 1, 10, Some("blue"));
