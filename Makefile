@@ -23,9 +23,11 @@ GUARDS ?=
 WORKER ?=
 # Choices of chaos
 SEED ?= 1
-MINUTES ?= 5
 REPLICAS ?= 3
 chaos: NODES ?= 30
+chaos: MINUTES ?= 5
+soak: NODES ?= 100000
+soak: MINUTES ?= 30
 bench: NODES ?= 5000
 
 # One that is named on the command line alone: what the environment names may be a cluster that people depend on.
@@ -64,19 +66,26 @@ chaos: prerequisites controlplane ## Break everything around the keeper, and jud
 # One by one: together they would be built with what any of them needs, and Perennial not as it is shipped.
 bench: prerequisites controlplane s3 peers ## Measure it beside its peers and the API server's limit (NODES=5000 ROUNDS=3, BENCH_ARGS="storm --nodes 1000")
 	cargo build --locked --release -p perennial
-	cargo build --locked --release -p perennial-bench
-	@target/release/bench $(BENCH_ARGS)
+	cargo build --locked --profile fast -p perennial-bench
+	@cp target/release/perennial target/fast/
+	@target/fast/bench $(BENCH_ARGS)
+
+soak: prerequisites controlplane ## Churn for half an hour at 100,000 nodes with three replicas (NODES=100000 MINUTES=30)
+	cargo build --locked --release -p perennial
+	cargo build --locked --profile fast -p perennial-bench
+	@cp target/release/perennial target/fast/
+	@target/fast/bench soak --nodes $(NODES) --minutes $(MINUTES)
 
 peers: prerequisites ## Build the peers that it is measured beside: in Go, Python and Rust (bench/peers)
 	@dev/prerequisites python
 	@bench/peers/build
-	cargo build --locked --release --package peer-kube-rs
+	cargo build --locked --profile fast --package peer-kube-rs
 
 peers-check: peers controlplane ## See that the peers do the same work, on a real API server
 	go -C bench/peers/controller-runtime vet ./...
 	cargo build --locked --package peers-contract
 	@peers=$$(bench/peers/build --print-dir) && \
-	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/release/peer-kube-rs
+	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/fast/peer-kube-rs
 
 test: lint controlplane s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
 	cargo test --workspace --exclude peer-kube-rs --exclude peers-contract --locked

@@ -14,6 +14,7 @@ mod replicas;
 mod report;
 mod results;
 mod sight;
+mod soak;
 mod storm;
 mod usage;
 
@@ -42,6 +43,8 @@ struct Bench {
 enum What {
     /// Perennial, its peers and the API server's limit, all cases side by side
     Compare(Compare),
+    /// Churn for a long time: memory stays flat, nothing is left to do, no promise is broken
+    Soak(SoakArgs),
     /// A control plane with that fleet, until Ctrl-C: for whoever wants to look closer
     Serve(Size),
     /// One replica, three, five: what each does, and how fast all of them are
@@ -74,6 +77,18 @@ struct Compare {
 }
 
 #[derive(Debug, Args)]
+struct SoakArgs {
+    #[command(flatten)]
+    size: Size,
+    /// How long the churn lasts
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1440))]
+    minutes: u32,
+    /// Chance follows it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
 struct Size {
     /// How many nodes there are
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
@@ -88,6 +103,11 @@ async fn main() -> ExitCode {
     let measured = async {
         match Bench::parse().what {
             What::Compare(compare) => side_by_side(compare).await,
+            What::Soak(SoakArgs { size: Size { nodes, replicas }, minutes, seed }) => {
+                let lasting = Duration::from_mins(minutes.into());
+                let (nodes, replicas) = (nodes as usize, replicas as usize);
+                soak::run(&soak::Soak { nodes, replicas, lasting, seed }).await
+            }
             What::Serve(Size { nodes, .. }) => serve(nodes as usize).await,
             What::Replicas(Size { nodes, .. }) => replicas::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
