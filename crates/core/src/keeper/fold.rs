@@ -199,6 +199,10 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Contex
             memory.unread = memory.unread.or(unread);
         }
     }
+    // Also where all that was remembered is forgotten on the way: a record's version only grows.
+    if let (Some(memory), Some((_, version))) = (&mut memory, record) {
+        memory.version = memory.version.max(version);
+    }
     memory
 }
 
