@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::contender::{Contender, NAMESPACE, Running};
 use crate::prepared;
 use crate::results::{Case, Results, Sample, Who};
-use crate::sight::Sight;
+use crate::sight::{Seen, Sight};
 
 mod capture;
 mod changes;
@@ -20,6 +20,7 @@ mod mass;
 mod returns;
 mod start;
 
+pub(crate) use changes::ENDLESS;
 pub(crate) use mass::returned;
 
 /// So many single changes and returns are timed.
@@ -166,7 +167,7 @@ impl<'a> Bout<'a> {
     }
 }
 
-/// Whether a line of the watch says that one of its records was made.
-pub(crate) fn is_new_record(line: &str, contender: Contender) -> bool {
-    line.starts_with(r#"{"type":"ADDED""#) && line.contains(&format!(r#""name":"{}"#, contender.records()))
+/// Whether one of its records was made.
+pub(crate) fn is_new_record(seen: &Seen, contender: Contender) -> bool {
+    seen.is_new() && seen.name().starts_with(contender.records())
 }

@@ -17,6 +17,7 @@ mod sight;
 mod soak;
 mod storm;
 mod usage;
+mod writes;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -26,7 +27,7 @@ use std::{fs, thread};
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
-use perennial_testkit::interrupted;
+use perennial_testkit::{Fleet, interrupted};
 
 use contender::Contender;
 use results::Results;
@@ -46,11 +47,13 @@ enum What {
     /// Churn for a long time: memory stays flat, nothing is left to do, no promise is broken
     Soak(SoakArgs),
     /// A control plane with that fleet, until Ctrl-C: for whoever wants to look closer
-    Serve(Size),
+    Serve(ServeArgs),
     /// One replica, three, five: what each does, and how fast all of them are
     Replicas(Size),
     /// Single restores while all nodes are deleted and return at once
     Storm(Size),
+    /// What each kind of write costs the API server
+    Writes(Size),
     /// Ends proved from history after all replicas were away
     Proofs(Size),
     /// From a change of endpoints to the page in a bucket
@@ -89,6 +92,15 @@ struct SoakArgs {
 }
 
 #[derive(Debug, Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    size: Size,
+    /// So many of them a second write their status
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    beats: u32,
+}
+
+#[derive(Debug, Args)]
 struct Size {
     /// How many nodes there are
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
@@ -108,8 +120,9 @@ async fn main() -> ExitCode {
                 let (nodes, replicas) = (nodes as usize, replicas as usize);
                 soak::run(&soak::Soak { nodes, replicas, lasting, seed }).await
             }
-            What::Serve(Size { nodes, .. }) => serve(nodes as usize).await,
+            What::Serve(ServeArgs { size, beats }) => serve(size.nodes as usize, beats).await,
             What::Replicas(Size { nodes, .. }) => replicas::run(nodes as usize).await,
+            What::Writes(Size { nodes, .. }) => writes::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
             What::Listing(Size { replicas, .. }) => listing::run(replicas as usize).await,
@@ -129,7 +142,7 @@ async fn main() -> ExitCode {
 }
 
 /// Keeps a prepared control plane running.
-async fn serve(nodes: usize) -> anyhow::Result<()> {
+async fn serve(nodes: usize, beats: u32) -> anyhow::Result<()> {
     let plane = prepared::start(nodes).await?;
     let admin = plane.kubeconfig_for_admin()?;
     let keeper = plane.kubeconfig_for_keeper(contender::NAMESPACE).await?;
@@ -139,6 +152,9 @@ async fn serve(nodes: usize) -> anyhow::Result<()> {
         admin.display(),
         keeper.display()
     );
+    if beats > 0 {
+        Fleet::new(plane.admin()).heartbeats(0..nodes, beats, compare::ENDLESS).await?;
+    }
     std::future::pending().await
 }
 

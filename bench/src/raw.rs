@@ -16,9 +16,10 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::ConfigExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use perennial_testkit::ControlPlane;
+use serde_json::Value;
 
 /// Only the metadata come back: nobody reads the rest.
-pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// How requests are carried, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +61,17 @@ impl Call {
         Ok(Self { method: Method::POST, path: path.into(), content: "application/json", body })
     }
 
-    pub(crate) fn merge(path: impl Into<String>, body: &serde_json::Value) -> Self {
+    pub(crate) fn merge(path: impl Into<String>, body: &Value) -> Self {
         let content = "application/merge-patch+json";
         Self { method: Method::PATCH, path: path.into(), content, body: body.to_string().into_bytes() }
+    }
+
+    pub(crate) fn strategic(path: impl Into<String>, body: &Value) -> Self {
+        Self { content: "application/strategic-merge-patch+json", ..Self::merge(path, body) }
+    }
+
+    pub(crate) fn replace(path: impl Into<String>, body: &Value) -> Self {
+        Self { method: Method::PUT, content: "application/json", ..Self::merge(path, body) }
     }
 
     pub(crate) fn delete(path: impl Into<String>) -> Self {

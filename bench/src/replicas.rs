@@ -39,8 +39,8 @@ async fn measure(nodes: usize, replicas: usize) -> anyhow::Result<()> {
         keepers.push(keeper.arg("--member").arg(format!("replica-{number}")).spawn().await?);
     }
     let mut left = nodes;
-    let last = records.until(|line| {
-        left -= usize::from(is_new_record(line, Contender::Perennial));
+    let last = records.until(|seen| {
+        left -= usize::from(is_new_record(seen, Contender::Perennial));
         left == 0
     });
     let recorded = rate(nodes, last.await? - began)?;

@@ -8,8 +8,8 @@ pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let began = bout.start()?;
     let (nodes, contender) = (bout.plan.nodes, bout.contender);
     let mut left = nodes;
-    let last = bout.records.until(|line| {
-        left -= usize::from(is_new_record(line, contender));
+    let last = bout.records.until(|seen| {
+        left -= usize::from(is_new_record(seen, contender));
         left == 0
     });
     let took = last.await? - began;

@@ -13,7 +13,7 @@ use crate::report::{Times, milliseconds};
 use crate::results::Case;
 
 /// Heartbeats that go on for as long as anything takes.
-const ENDLESS: Duration = Duration::from_hours(4);
+pub(crate) const ENDLESS: Duration = Duration::from_hours(4);
 
 pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let times = singles(bout, "quiet").await?;
@@ -40,7 +40,7 @@ async fn singles(bout: &mut Bout<'_>, what: &str) -> anyhow::Result<Times> {
         let value = format!("{what}-{number}-x");
         change(&bout.plane, number * bout.plan.nodes / SINGLES, &value).await?;
         let answered = Instant::now();
-        let recorded = bout.records.until(|line| line.contains(&value)).await?;
+        let recorded = bout.records.until(|seen| seen.says(&value)).await?;
         times.push(recorded.saturating_duration_since(answered));
     }
     Ok(Times::new(times))

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use perennial_testkit::{ControlPlane, Fleet};
 
-use super::returns::Seen;
+use super::returns::{index, is_whole};
 use super::{Bout, MANY, REST};
 use crate::report::{mebibytes, rate};
 use crate::results::Case;
@@ -27,10 +27,9 @@ pub(crate) async fn returned(plane: &ControlPlane, many: usize) -> anyhow::Resul
     let all_whole = async {
         let (mut whole, mut left) = (vec![false; many], many);
         sight
-            .until(|line| {
-                let Some(node) = Seen::of(line) else { return false };
-                let Some(index) = node.index().filter(|index| *index < many) else { return false };
-                if !whole[index] && node.is_whole(index) {
+            .until(|seen| {
+                let Some(index) = index(seen).filter(|index| *index < many) else { return false };
+                if !whole[index] && is_whole(seen, index) {
                     whole[index] = true;
                     left -= 1;
                 }

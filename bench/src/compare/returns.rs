@@ -10,7 +10,7 @@ use perennial_testkit::{company_labels, node_name, registration};
 use super::{Bout, SINGLES};
 use crate::report::{Times, milliseconds};
 use crate::results::Case;
-use crate::sight::Sight;
+use crate::sight::{Seen, Sight};
 
 pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(bout.plane.admin());
@@ -22,10 +22,12 @@ pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
         nodes.create(&PostParams::default(), &registration(index)).await?;
         let answered = Instant::now();
         let mut born = false;
-        let whole = sight.until(|line| {
-            let Some(seen) = Seen::of(line).filter(|seen| seen.is(index)) else { return false };
-            born |= seen.born;
-            born && seen.is_whole(index)
+        let whole = sight.until(|seen| {
+            if seen.name() != node_name(index) {
+                return false;
+            }
+            born |= seen.is_new();
+            born && is_whole(seen, index)
         });
         times.push(whole.await?.saturating_duration_since(answered));
     }
@@ -35,46 +37,13 @@ pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a line of the watch says of a node.
-pub(super) struct Seen {
-    /// It was registered.
-    pub(super) born: bool,
-    /// It is there.
-    pub(super) alive: bool,
-    object: kube::core::PartialObjectMeta<Node>,
+/// The number that every node's name ends with.
+pub(super) fn index(seen: &Seen) -> Option<usize> {
+    seen.name().rsplit('-').next()?.parse().ok()
 }
 
-impl Seen {
-    pub(super) fn of(line: &str) -> Option<Self> {
-        #[derive(serde::Deserialize)]
-        struct Line {
-            #[serde(rename = "type")]
-            kind: String,
-            object: kube::core::PartialObjectMeta<Node>,
-        }
-        let Line { kind, object } = serde_json::from_str(line).ok()?;
-        Some(Self { born: kind == "ADDED", alive: kind == "ADDED" || kind == "MODIFIED", object })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.object.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// The number that every name ends with.
-    pub(super) fn index(&self) -> Option<usize> {
-        self.name().rsplit('-').next()?.parse().ok()
-    }
-
-    fn is(&self, index: usize) -> bool {
-        self.name() == node_name(index)
-    }
-
-    /// It is there, and has all that it was given.
-    pub(super) fn is_whole(&self, index: usize) -> bool {
-        let labels = self.object.metadata.labels.as_ref();
-        self.alive
-            && labels.is_some_and(|labels| {
-                company_labels(index).iter().all(|(key, value)| labels.get(key) == Some(value))
-            })
-    }
+/// It is there, and has all that it was given.
+pub(super) fn is_whole(seen: &Seen, index: usize) -> bool {
+    let labels = seen.labels();
+    seen.is_there() && company_labels(index).iter().all(|(key, value)| labels.get(key) == Some(value))
 }

@@ -15,9 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Bout, REST, changes};
 use crate::contender::{Contender, NAMESPACE, detour};
-use crate::raw::METADATA;
 use crate::report::{mebibytes, megabytes};
 use crate::results::{Case, Who};
+use crate::sight::METADATA;
 
 /// So many nodes change while it is away, all over the fleet: it is there when it has recorded them all.
 const CHANGED: usize = 50;
@@ -70,27 +70,24 @@ async fn changed_meanwhile(bout: &Bout<'_>, value: &str) -> anyhow::Result<()> {
 async fn caught_up(bout: &mut Bout<'_>, value: &str) -> anyhow::Result<Instant> {
     let mut waiting: Vec<String> = (0..CHANGED).map(|number| format!("{value}-{number}-x")).collect();
     bout.records
-        .until(|line| {
-            waiting.retain(|value| !line.contains(value));
+        .until(|seen| {
+            waiting.retain(|value| !seen.says(value));
             waiting.is_empty()
         })
         .await
 }
 
-/// Reads all nodes' metadata and all records, both at once, and does nothing with them: what any start must take.
+/// Reads the metadata of all nodes and of all records, both at once, and does nothing with them: what any start must take.
 async fn stream(plane: &ControlPlane) -> anyhow::Result<u64> {
     let records = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
-    let (nodes, records) = tokio::try_join!(
-        read(plane, "/api/v1/nodes".to_owned(), METADATA),
-        read(plane, records, "application/json")
-    )?;
+    let (nodes, records) = tokio::try_join!(read(plane, "/api/v1/nodes".to_owned()), read(plane, records))?;
     Ok(nodes + records)
 }
 
 /// A watch that begins with everything, up to the bookmark that says that this was all.
-async fn read(plane: &ControlPlane, path: String, accept: &str) -> anyhow::Result<u64> {
+async fn read(plane: &ControlPlane, path: String) -> anyhow::Result<u64> {
     let how = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let request = Request::get(format!("{path}?{how}")).header(ACCEPT, accept).body(Vec::new())?;
+    let request = Request::get(format!("{path}?{how}")).header(ACCEPT, METADATA).body(Vec::new())?;
     let mut stream = std::pin::pin!(plane.admin().request_stream(request).await?);
     let (mut bytes, mut buffer, mut end) = (0, vec![0; 1 << 16], Vec::new());
     loop {

@@ -18,9 +18,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long an answer may take to begin. The API server itself gives up on an ordinary request after 60 s,
 /// and a watch begins at once. A connection that a load balancer has silently dropped costs no more.
 const ANSWER: Duration = Duration::from_secs(65);
-/// How long a stream may be silent. A watch lasts at most 295 s by `kube`'s own asking and brings
-/// bookmarks every minute; less would cut off a quiet one.
-const SILENCE: Duration = Duration::from_mins(5);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -80,9 +77,9 @@ pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
 pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, String), Error> {
     let mut config = find(connect).await?;
     config.connect_timeout = Some(CONNECT);
-    config.read_timeout = Some(SILENCE);
-    // Otherwise the time a pooled connection lay idle counts against the next answer.
-    config.reset_reader_on_write = true;
+    // Whoever asks says how long it waits (`Cluster::call`, `Stream::read`): another clock here would be set anew by every
+    // heartbeat of every node.
+    config.read_timeout = None;
     // What to try again, and when, is decided by whoever asked: up to 15 tries in here would hold its
     // place in line and hide the 429s it has to slow down for.
     config.default_retry = false;

@@ -5,21 +5,24 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::moment;
-use super::{Record, State, Version};
+use super::{Record, State, Version, record_name, record_node};
 use crate::kept::{Digest, Pairs};
 
-/// The annotation that carries the node's name.
+/// The annotation that carries the node's name, where the ConfigMap's name does not tell it.
 const NODE: &str = "perennial.dev/node";
-const SCHEMA: &str = "perennial.dev/schema";
-const STATE: &str = "perennial.dev/state";
-const UID: &str = "perennial.dev/uid";
-const VERSION: &str = "perennial.dev/version";
-const SEQUENCE: &str = "perennial.dev/sequence";
-const DIGEST: &str = "perennial.dev/digest";
-const POLICY: &str = "perennial.dev/policy";
-const PROVIDER: &str = "perennial.dev/provider";
-const SINCE: &str = "perennial.dev/since";
-const FLAGS: &str = "perennial.dev/flags";
+/// The one that carries the summary: `key=value` and flags, with a space between them. One annotation costs the API server,
+/// and everybody who watches, less than ten.
+const SUMMARY: &str = "perennial.dev/summary";
+
+const SCHEMA: &str = "schema";
+const STATE: &str = "state";
+const UID: &str = "uid";
+const VERSION: &str = "version";
+const SEQUENCE: &str = "sequence";
+const DIGEST: &str = "digest";
+const POLICY: &str = "policy";
+const PROVIDER: &str = "provider";
+const SINCE: &str = "since";
 
 /// What a replica knows of a record from its metadata alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,6 +99,15 @@ impl Record {
             unproved,
             went_back,
         } = self.summary();
+        let mut text = format!(
+            "{SCHEMA}={} {STATE}={} {UID}={uid} {VERSION}={version} {SEQUENCE}={sequence} {DIGEST}={digest} \
+             {POLICY}={policy} {SINCE}={since}",
+            self.schema,
+            state.as_str(),
+        );
+        if let Some(provider) = provider {
+            text.extend([" ", PROVIDER, "=", &provider.to_string()]);
+        }
         let flags = [
             (waiting, "waiting"),
             (given, "given"),
@@ -104,24 +116,13 @@ impl Record {
             (unproved, "unproved"),
             (went_back, "back"),
         ];
-        let flags: Vec<_> = flags.into_iter().filter_map(|(set, name)| set.then_some(name)).collect();
-        let mut pairs = Pairs::from(
-            [
-                (NODE, self.node.clone()),
-                (SCHEMA, self.schema.to_string()),
-                (STATE, state.as_str().to_owned()),
-                (UID, uid.to_string()),
-                (VERSION, version.to_string()),
-                (SEQUENCE, sequence.to_string()),
-                (DIGEST, digest.to_string()),
-                (POLICY, policy.to_string()),
-                (SINCE, since.to_string()),
-                (FLAGS, flags.join(",")),
-            ]
-            .map(|(key, value)| (key.to_owned(), value)),
-        );
-        if let Some(provider) = provider {
-            pairs.insert(PROVIDER.to_owned(), provider.to_string());
+        for (_, flag) in flags.into_iter().filter(|(set, _)| *set) {
+            text.extend([" ", flag]);
+        }
+        let mut pairs = Pairs::from([(SUMMARY.to_owned(), text)]);
+        let name = record_name(&self.node);
+        if record_node(&name, None) != Some(&self.node) {
+            pairs.insert(NODE.to_owned(), self.node.clone());
         }
         pairs
     }
@@ -132,42 +133,58 @@ impl Summary {
     /// itself has to be read and judged.
     #[must_use]
     pub fn from_annotations(pairs: &Pairs) -> Option<Self> {
-        let text = |key: &str| pairs.get(key).map(String::as_str);
-        if text(SCHEMA)? != super::SCHEMA.to_string() {
+        let words = Words::of(pairs)?;
+        if words.value(SCHEMA)?.parse() != Ok(super::SCHEMA) {
             return None;
         }
-        let flags: Vec<&str> = text(FLAGS)?.split(',').collect();
-        let provider = match text(PROVIDER) {
+        let provider = match words.value(PROVIDER) {
             Some(digest) => Some(Digest::parse(digest)?),
             None => None,
         };
         Some(Self {
-            state: State::parse(text(STATE)?)?,
-            uid: Self::uid_hint(pairs)?,
-            version: text(VERSION)?.parse().ok()?,
-            sequence: text(SEQUENCE)?.parse().ok()?,
-            digest: Digest::parse(text(DIGEST)?)?,
-            policy: Digest::parse(text(POLICY)?)?,
+            state: State::parse(words.value(STATE)?)?,
+            uid: words.value(UID)?.parse().ok()?,
+            version: words.value(VERSION)?.parse().ok()?,
+            sequence: words.value(SEQUENCE)?.parse().ok()?,
+            digest: Digest::parse(words.value(DIGEST)?)?,
+            policy: Digest::parse(words.value(POLICY)?)?,
             provider,
-            since: text(SINCE)?.parse().ok()?,
-            waiting: flags.contains(&"waiting"),
-            given: flags.contains(&"given"),
-            paused: flags.contains(&"paused"),
-            empty: flags.contains(&"empty"),
-            unproved: flags.contains(&"unproved"),
-            went_back: flags.contains(&"back"),
+            since: words.value(SINCE)?.parse().ok()?,
+            waiting: words.has("waiting"),
+            given: words.has("given"),
+            paused: words.has("paused"),
+            empty: words.has("empty"),
+            unproved: words.has("unproved"),
+            went_back: words.has("back"),
         })
     }
 
     /// The uid that the annotations name, whatever else is broken.
     #[must_use]
     pub fn uid_hint(pairs: &Pairs) -> Option<Uuid> {
-        pairs.get(UID)?.parse().ok()
+        Words::of(pairs)?.value(UID)?.parse().ok()
     }
 
     /// The node that the annotations name.
     #[must_use]
     pub fn node_hint(pairs: &Pairs) -> Option<&str> {
         pairs.get(NODE).map(String::as_str)
+    }
+}
+
+/// What the annotation says.
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn of(pairs: &'a Pairs) -> Option<Self> {
+        pairs.get(SUMMARY).map(|text| Self(text))
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.0.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.0.split(' ').any(|word| word == flag)
     }
 }

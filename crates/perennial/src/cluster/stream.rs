@@ -11,6 +11,7 @@
 //! changes nothing but a version is told a little later, with others of its kind: see [`super::quiet`].
 
 use std::hash::RandomState;
+use std::pin::pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ use perennial_core::kept::Pairs;
 use perennial_core::record::Version;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
@@ -364,24 +365,35 @@ impl<T: Followed> Stream<T> {
         let messages = tokio::time::timeout(SILENCE, Messages::ask(self.cluster.client(), request, best));
         let mut messages = messages.await.map_err(|_| ApiError::Timeout)??;
         let (mut heard_of, mut silent) = (false, Instant::now() + SILENCE);
+        let mut alarm = pin!(sleep_until(silent));
         loop {
-            let until = self.quiet.due().map_or(silent, |due| due.min(silent));
-            let next = tokio::time::timeout_at(until, messages.next()).await;
+            let next = tokio::select! {
+                biased;
+                message = messages.next() => Some(message),
+                () = &mut alarm => None,
+            };
+            let now = Instant::now();
             // A watch that works tells all until it breaks; one that has not told anything yet may be behind.
             if heard_of {
-                self.heard = Instant::now();
+                self.heard = now;
             }
             match next {
-                Ok(message) => match message? {
+                Some(message) => match message? {
                     Some(message) => {
-                        silent = Instant::now() + SILENCE;
+                        silent = now + SILENCE;
                         self.hear(message).await?;
                         heard_of = true;
                     }
                     None => return Ok(()),
                 },
-                Err(_) if until < silent => self.tell_unchanged().await?,
-                Err(_) => return Err(ApiError::Timeout.into()),
+                None if self.quiet.is_due() => self.tell_unchanged().await?,
+                None if now >= silent => return Err(ApiError::Timeout.into()),
+                None => {}
+            }
+            // An alarm that comes too early is set anew: that is cheaper than to put it off with every heartbeat.
+            let until = self.quiet.due().map_or(silent, |due| due.min(silent));
+            if until < alarm.deadline() || alarm.is_elapsed() {
+                alarm.as_mut().reset(until);
             }
         }
     }

@@ -102,12 +102,14 @@ impl Api {
             body["spec"]["taints"] = json!(self.taints_with(name, patch.version, &patch.taints, &[]).await?);
         }
         let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
-        let patched =
-            self.cluster.call(self.nodes.patch(name, &params, &kube::api::Patch::Merge(body))).await;
+        // Of the kinds of patches it is the cheapest: the others make the API server write and read the whole node as JSON.
+        // Maps are merged by it, lists of taints replaced (`bench writes`).
+        let patch = kube::api::Patch::Strategic(body);
+        let patched = self.cluster.call(self.nodes.patch(name, &params, &patch)).await;
         patched.map(PatchedNode::into_node)
     }
 
-    /// The taints of a node at this version as they are, to the letter, but without some and with others. A merge patch
+    /// The taints of a node at this version as they are, to the letter, but without some and with others. A patch
     /// replaces the list, so what others put there (and when) has to be in it; the patch's version makes that exact.
     pub(crate) async fn taints_with(
         &self,
@@ -177,6 +179,9 @@ impl Api {
         if let Some((uid, version)) = over {
             body["metadata"]["uid"] = json!(uid);
             body["metadata"]["resourceVersion"] = json!(version.to_string());
+            // Nobody shares a record with us: that the API server keeps no books of its fields spares a fifth of the write, and
+            // of what it stores and sends. It cannot be spared where a record is made.
+            body["metadata"]["managedFields"] = json!([{}]);
         }
         self.write_config_map(&name, &body, over.is_some()).await
     }

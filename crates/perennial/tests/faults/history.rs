@@ -6,7 +6,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, ObjectMeta, PostParams};
-use perennial_core::record::State;
+use perennial_core::record::{State, record_name};
 
 use crate::wire::Wire;
 use crate::world::{World, pairs};
@@ -91,8 +91,8 @@ async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
     world.closed("leaves", &pairs([("team", "blue"), ("name", "leaves")])).await;
     let all = world.config_maps().list(&ListParams::default()).await.unwrap().items;
     let moved = all.into_iter().filter(|map| {
-        let node = map.metadata.annotations.as_ref().and_then(|pairs| pairs.get("perennial.dev/node"));
-        node.is_some_and(|node| ["stays", "leaves"].contains(&node.as_str()))
+        let name = map.metadata.name.as_deref().unwrap_or_default();
+        ["stays", "leaves"].map(record_name).iter().any(|record| record == name)
     });
     let moved = moved.map(|map| ConfigMap {
         metadata: ObjectMeta {

@@ -9,7 +9,10 @@ use uuid::Uuid;
 use super::record;
 use crate::keeper::Body;
 use crate::kept::{Digest, Kept, Pairs, Taint};
-use crate::record::{Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting, WaitingKeys};
+use crate::record::{
+    Incarnation, Previous, Record, SCHEMA, State, Summary, Unproved, Waiting, WaitingKeys, record_name,
+    record_node,
+};
 
 fn pairs() -> impl Strategy<Value = Pairs> {
     btree_map(".{0,8}", ".{0,8}", 0..3)
@@ -88,7 +91,8 @@ proptest! {
         let pairs = record.annotations();
         prop_assert_eq!(Summary::from_annotations(&pairs), Some(record.summary()));
         prop_assert_eq!(Summary::uid_hint(&pairs), Some(record.incarnation.uid));
-        prop_assert_eq!(Summary::node_hint(&pairs), Some(record.node.as_str()));
+        let name = record_name(&record.node);
+        prop_assert_eq!(record_node(&name, Summary::node_hint(&pairs)), Some(record.node.as_str()));
     }
 
     #[test]
@@ -114,27 +118,37 @@ proptest! {
 }
 
 #[test]
-fn an_annotation_that_is_missing_or_broken_makes_the_record_be_read() {
+fn a_summary_that_is_missing_or_broken_makes_the_record_be_read() {
     let whole = record().annotations();
+    let summary = whole["perennial.dev/summary"].as_str();
+    let read = |text: &str| {
+        Summary::from_annotations(&Pairs::from([("perennial.dev/summary".to_owned(), text.to_owned())]))
+    };
     assert!(Summary::from_annotations(&whole).is_some());
     assert_eq!(Summary::from_annotations(&Pairs::new()), None);
-    for key in whole.keys().filter(|key| !key.ends_with("/node")) {
-        let mut pairs = whole.clone();
-        pairs.remove(key);
-        assert_eq!(Summary::from_annotations(&pairs), None, "without {key}");
-        if !key.ends_with("/flags") {
-            for broken in ["", "x", "-1", "0.5", "\u{0}"] {
-                pairs.insert(key.clone(), broken.to_owned());
-                assert_eq!(Summary::from_annotations(&pairs), None, "{key}: {broken:?}");
-            }
+    assert_eq!(read(""), None);
+    let words: Vec<&str> = summary.split(' ').collect();
+    for word in words.iter().filter(|word| word.contains('=')) {
+        let without: Vec<&str> = words.iter().copied().filter(|other| other != word).collect();
+        assert_eq!(read(&without.join(" ")), None, "without {word}");
+        let (key, _) = word.split_once('=').unwrap();
+        for broken in ["", "x", "-1", "0.5", "\u{0}", "="] {
+            assert_eq!(read(&summary.replace(word, &format!("{key}={broken}"))), None, "{key}: {broken:?}");
         }
     }
-    let mut pairs = whole.clone();
-    pairs.insert("perennial.dev/provider".to_owned(), "x".to_owned());
-    assert_eq!(Summary::from_annotations(&pairs), None);
-    pairs = whole;
-    pairs.insert("perennial.dev/schema".to_owned(), "2".to_owned());
-    assert_eq!(Summary::from_annotations(&pairs), None, "another schema's annotations are not trusted");
+    assert_eq!(read(&format!("{summary} provider=x")), None);
+    assert_eq!(read(&summary.replace("schema=1", "schema=2")), None, "another schema's is not trusted");
+    assert_eq!(read(&format!("{summary} later=1")), read(summary), "a later build may say more");
+    assert_eq!(read(&summary.replace(' ', "\n")), None);
+    assert_eq!(read(&summary[..summary.len() / 2]), None);
+}
+
+#[test]
+fn the_node_is_named_where_the_records_name_does_not_tell_it() {
+    let mut record = record();
+    assert_eq!(Summary::node_hint(&record.annotations()), None);
+    record.node = format!("{}.{}", "a".repeat(200), "b".repeat(52));
+    assert_eq!(Summary::node_hint(&record.annotations()), Some(record.node.as_str()));
 }
 
 #[test]

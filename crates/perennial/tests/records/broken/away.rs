@@ -133,9 +133,8 @@ async fn a_record_of_a_newer_schema_is_not_erased_and_holds_up_nobody() {
     record["invention"] = json!({ "of": "the future" });
     world.put_text(&record.to_string()).await;
     // As a newer build writes it: its annotations say so too.
-    let schema =
-        json!({ "metadata": { "annotations": { "perennial.dev/schema": (SCHEMA + 1).to_string() } } });
-    let patch = Patch::Merge(schema);
+    let summary = format!("schema={} and more", SCHEMA + 1);
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { "perennial.dev/summary": summary } } }));
     let newer = world.config_maps().patch(&record_name(NODE), &PatchParams::default(), &patch).await.unwrap();
     world.event(NODE, "RestoreSkipped").await;
     world.metric_reaches("records_unreadable", 1.0).await;

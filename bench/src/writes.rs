@@ -1,0 +1,177 @@
+//! What each kind of write costs the API server and etcd, so that the cheapest can be chosen that says what is meant.
+//!
+//! The time they compute is what counts: on a machine that others use, it is steadier than a rate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use http::Method;
+use perennial_core::record::{DATA_KEY, Record};
+use perennial_testkit::{ControlPlane, company_labels, node_name};
+use serde_json::{Value, json};
+
+use crate::contender::NAMESPACE;
+use crate::prepared;
+use crate::raw::{Call, Manner, Raw};
+use crate::report::ratio;
+use crate::usage;
+
+const MANNER: Manner = Manner { connections: 4, at_once: 64 };
+/// All kinds, one after the other, so often.
+const ROUNDS: usize = 5;
+
+/// A kind of write: its name, and that of one node in a round. No two rounds of all that is done have the same number, so
+/// that none writes what is there already.
+type Kind = (&'static str, fn(usize, usize) -> anyhow::Result<Call>);
+
+/// What they are for. The first is what the others are measured beside.
+const PURPOSES: [(&str, &[Kind]); 3] = [
+    (
+        "a record is made",
+        &[
+            ("with its labels and a uid", |index, round| post(&bare(index, &format!("bare-{round}")))),
+            ("as Perennial writes it", |index, round| post(&full(index, round, &format!("full-{round}"))?)),
+        ],
+    ),
+    (
+        "a record is written again",
+        &[
+            ("merge patch", |index, round| {
+                Ok(Call::merge(path("full-2", index), &full(index, round, "full-2")?))
+            }),
+            ("replaced", |index, round| {
+                Ok(Call::replace(path("full-4", index), &full(index, round, "full-4")?))
+            }),
+            ("replaced, no books kept of its fields", |index, round| {
+                let mut body = full(index, round, "full-6")?;
+                body["metadata"]["managedFields"] = json!([{}]);
+                Ok(Call::replace(path("full-6", index), &body))
+            }),
+        ],
+    ),
+    (
+        "a node is given its labels",
+        &[
+            ("JSON patch", |index, round| {
+                let steps = json!(steps(index, round)).to_string().into_bytes();
+                let (method, content) = (Method::PATCH, "application/json-patch+json");
+                Ok(Call { method, path: node_path(index), content, body: steps })
+            }),
+            ("merge patch", |index, round| Ok(Call::merge(node_path(index), &labels(index, round)))),
+            ("strategic merge patch", |index, round| {
+                Ok(Call::strategic(node_path(index), &labels(index, round)))
+            }),
+        ],
+    ),
+];
+
+pub(crate) async fn run(nodes: usize) -> anyhow::Result<()> {
+    let plane = prepared::start(nodes).await?;
+    plane.service_account(NAMESPACE, "limit").await?;
+    let raw = Raw::new(&plane, MANNER).await?;
+    println!(
+        "bench: writes, {nodes} of each kind at a time, {ROUNDS} rounds: what API server and etcd compute for one"
+    );
+    let mut round = 0;
+    for (purpose, kinds) in PURPOSES {
+        let mut costs = vec![Vec::new(); kinds.len()];
+        for _ in 0..ROUNDS {
+            for ((_, call), costs) in kinds.iter().zip(&mut costs) {
+                round += 1;
+                let before = computed(&plane).await?;
+                raw.each(0..nodes, async |index| raw.send(call(index, round)?).await).await?;
+                costs.push(computed(&plane).await?.saturating_sub(before) / u32::try_from(nodes)?);
+            }
+        }
+        println!("{purpose}");
+        let mut first = None;
+        for ((name, _), costs) in kinds.iter().zip(&mut costs) {
+            costs.sort();
+            let median = costs[ROUNDS / 2];
+            let beside = ratio(median, *first.get_or_insert(median));
+            println!(
+                "  {name:<40} {:>6} µs ({beside:.2}x), {} to {}",
+                median.as_micros(),
+                costs[0].as_micros(),
+                costs[ROUNDS - 1].as_micros()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What both servers have computed.
+async fn computed(plane: &ControlPlane) -> anyhow::Result<Duration> {
+    let pids = plane.pids().await;
+    let (apiserver, etcd) = pids.apiserver.zip(pids.etcd).context("the control plane is down")?;
+    Ok(usage::cpu(apiserver)? + usage::cpu(etcd)?)
+}
+
+fn post(body: &Value) -> anyhow::Result<Call> {
+    Call::create(format!("/api/v1/namespaces/{NAMESPACE}/configmaps"), body)
+}
+
+fn path(prefix: &str, index: usize) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{prefix}-{}", node_name(index))
+}
+
+fn node_path(index: usize) -> String {
+    format!("/api/v1/nodes/{}", node_name(index))
+}
+
+/// A record with nothing but what it is for.
+fn bare(index: usize, prefix: &str) -> Value {
+    let labels = Value::from_iter(company_labels(index)).to_string();
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": format!("{prefix}-{}", node_name(index)) },
+        "data": { "uid": uid(index), "labels": labels },
+    })
+}
+
+/// A record as Perennial writes it.
+fn full(index: usize, round: usize, prefix: &str) -> anyhow::Result<Value> {
+    let node = node_name(index);
+    let record = json!({
+        "schema": 1,
+        "node": node,
+        "state": "open",
+        "incarnation": { "uid": uid(index) },
+        "resourceVersion": "1000",
+        "kept": { "labels": Value::from_iter(company_labels(index)) },
+        "capturedAt": "2026-11-16T09:15:24.722245307Z",
+        "sequence": round,
+        "policy": "b2664566637ead3c4a025f72e583bf69",
+    });
+    let record = Record::parse(&node, Some(&record.to_string()))?;
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{prefix}-{node}"),
+            "labels": { "app.kubernetes.io/managed-by": "perennial", "perennial.dev/state": "open" },
+            "annotations": record.annotations(),
+        },
+        "data": { DATA_KEY: record.to_json() },
+    }))
+}
+
+fn uid(index: usize) -> String {
+    format!("00000000-0000-4000-8000-{index:012}")
+}
+
+/// A node's labels, with one that is another in every round.
+fn given(index: usize, round: usize) -> impl Iterator<Item = (String, String)> {
+    company_labels(index).into_iter().chain([("round".to_owned(), round.to_string())])
+}
+
+fn labels(index: usize, round: usize) -> Value {
+    json!({ "metadata": { "labels": given(index, round).collect::<BTreeMap<_, _>>() } })
+}
+
+fn steps(index: usize, round: usize) -> Vec<Value> {
+    let step = |(key, value): (String, String)| json!({ "op": "add", "path": format!("/metadata/labels/{}", key.replace('/', "~1")), "value": value });
+    given(index, round).map(step).collect()
+}
