@@ -13,6 +13,7 @@ mod raw;
 mod replicas;
 mod report;
 mod results;
+mod shapes;
 mod sight;
 mod soak;
 mod storm;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use http::Method;
-use perennial_core::record::{DATA_KEY, Record};
 use perennial_testkit::{ControlPlane, company_labels, node_name};
 use serde_json::{Value, json};
 
@@ -15,6 +14,7 @@ use crate::contender::NAMESPACE;
 use crate::prepared;
 use crate::raw::{Call, Manner, Raw};
 use crate::report::ratio;
+use crate::shapes::{node_path, record, record_path, records_path, uid};
 use crate::usage;
 
 const MANNER: Manner = Manner { connections: 4, at_once: 64 };
@@ -31,22 +31,22 @@ const PURPOSES: [(&str, &[Kind]); 3] = [
         "a record is made",
         &[
             ("with its labels and a uid", |index, round| post(&bare(index, &format!("bare-{round}")))),
-            ("as Perennial writes it", |index, round| post(&full(index, round, &format!("full-{round}"))?)),
+            ("as Perennial writes it", |index, round| post(&record(index, round, &format!("full-{round}"))?)),
         ],
     ),
     (
         "a record is written again",
         &[
             ("merge patch", |index, round| {
-                Ok(Call::merge(path("full-2", index), &full(index, round, "full-2")?))
+                Ok(Call::merge(record_path("full-2", index), &record(index, round, "full-2")?))
             }),
             ("replaced", |index, round| {
-                Ok(Call::replace(path("full-4", index), &full(index, round, "full-4")?))
+                Ok(Call::replace(record_path("full-4", index), &record(index, round, "full-4")?))
             }),
             ("replaced, no books kept of its fields", |index, round| {
-                let mut body = full(index, round, "full-6")?;
+                let mut body = record(index, round, "full-6")?;
                 body["metadata"]["managedFields"] = json!([{}]);
-                Ok(Call::replace(path("full-6", index), &body))
+                Ok(Call::replace(record_path("full-6", index), &body))
             }),
         ],
     ),
@@ -109,15 +109,7 @@ async fn computed(plane: &ControlPlane) -> anyhow::Result<Duration> {
 }
 
 fn post(body: &Value) -> anyhow::Result<Call> {
-    Call::create(format!("/api/v1/namespaces/{NAMESPACE}/configmaps"), body)
-}
-
-fn path(prefix: &str, index: usize) -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{prefix}-{}", node_name(index))
-}
-
-fn node_path(index: usize) -> String {
-    format!("/api/v1/nodes/{}", node_name(index))
+    Call::create(records_path(), body)
 }
 
 /// A record with nothing but what it is for.
@@ -129,37 +121,6 @@ fn bare(index: usize, prefix: &str) -> Value {
         "metadata": { "name": format!("{prefix}-{}", node_name(index)) },
         "data": { "uid": uid(index), "labels": labels },
     })
-}
-
-/// A record as Perennial writes it.
-fn full(index: usize, round: usize, prefix: &str) -> anyhow::Result<Value> {
-    let node = node_name(index);
-    let record = json!({
-        "schema": 1,
-        "node": node,
-        "state": "open",
-        "incarnation": { "uid": uid(index) },
-        "resourceVersion": "1000",
-        "kept": { "labels": Value::from_iter(company_labels(index)) },
-        "capturedAt": "2026-11-16T09:15:24.722245307Z",
-        "sequence": round,
-        "policy": "b2664566637ead3c4a025f72e583bf69",
-    });
-    let record = Record::parse(&node, Some(&record.to_string()))?;
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": format!("{prefix}-{node}"),
-            "labels": { "app.kubernetes.io/managed-by": "perennial", "perennial.dev/state": "open" },
-            "annotations": record.annotations(),
-        },
-        "data": { DATA_KEY: record.to_json() },
-    }))
-}
-
-fn uid(index: usize) -> String {
-    format!("00000000-0000-4000-8000-{index:012}")
 }
 
 /// A node's labels, with one that is another in every round.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use perennial_testkit::{company_labels, node_name, registration};
-use serde_json::{Value, json};
+use perennial_testkit::{company_labels, registration};
+use serde_json::json;
 
 use super::{MANY, Plan, REST, SINGLES};
 use crate::contender::NAMESPACE;
@@ -11,6 +11,7 @@ use crate::prepared;
 use crate::raw::{Call, MANNERS, Manner, Raw};
 use crate::report::{Times, milliseconds, rate};
 use crate::results::{Case, Results, Who};
+use crate::shapes::{node_path, record, record_path, records_path};
 use crate::sight::Sight;
 
 /// So many records are written to find out what suits the API server best.
@@ -52,10 +53,13 @@ pub(super) async fn measure(plan: &Plan, manner: Manner, results: &mut Results) 
 
     let (mut writes, mut patches) = (Vec::new(), Vec::new());
     for number in 0..SINGLES {
-        let (index, value) = (number * records / SINGLES, format!("limit-{number}-x"));
+        let (index, sequence) = (number * records / SINGLES, 1000 + number);
+        let write = written(index, sequence)?;
         let began = Instant::now();
-        raw.send(written(index, "labels", &value)).await?;
-        writes.push(seen_records.until(|seen| seen.says(&value)).await? - began);
+        raw.send(write).await?;
+        let said = format!("sequence={sequence} ");
+        writes.push(seen_records.until(|seen| seen.says(&said)).await? - began);
+        let value = format!("limit-{number}-x");
         let began = Instant::now();
         let patch = json!({ "metadata": { "labels": { "limit": value } } });
         raw.send(Call::strategic(node_path(index), &patch)).await?;
@@ -81,7 +85,7 @@ async fn comes_back(raw: &Raw, index: usize) -> anyhow::Result<()> {
     raw.send(Call::create("/api/v1/nodes", &registration(index))?).await?;
     let labels = json!({ "metadata": { "labels": company_labels(index) } });
     raw.send(Call::strategic(node_path(index), &labels)).await?;
-    raw.send(written(index, "uid", &format!("again-{index}"))).await
+    raw.send(written(index, 2000)?).await
 }
 
 fn shown(results: &Results) {
@@ -93,38 +97,13 @@ fn shown(results: &Results) {
     }
 }
 
-fn node_path(index: usize) -> String {
-    format!("/api/v1/nodes/{}", node_name(index))
-}
-
-fn records_path() -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
-}
-
-/// A record such as the peers write it.
-fn record(index: usize, prefix: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": format!("{prefix}-{}", node_name(index)),
-            "labels": { "app.kubernetes.io/managed-by": "limit" },
-        },
-        "data": {
-            "uid": format!("00000000-0000-4000-8000-{index:012}"),
-            "labels": Value::from_iter(company_labels(index)).to_string(),
-        },
-    })
-}
-
 fn made(index: usize, prefix: &str) -> anyhow::Result<Call> {
-    Call::create(records_path(), &record(index, prefix))
+    Call::create(records_path(), &record(index, 1, prefix)?)
 }
 
-/// The record is written again with something new in it, in the cheapest way (see `bench writes`).
-fn written(index: usize, key: &str, value: &str) -> Call {
-    let mut record = record(index, "node");
-    record["data"][key] = json!(value);
+/// The record is written again, in the cheapest way (see `bench writes`).
+fn written(index: usize, sequence: usize) -> anyhow::Result<Call> {
+    let mut record = record(index, sequence, "node")?;
     record["metadata"]["managedFields"] = json!([{}]);
-    Call::replace(format!("{}/node-{}", records_path(), node_name(index)), &record)
+    Ok(Call::replace(record_path("node", index), &record))
 }

@@ -20,6 +20,7 @@ mod selector;
 pub mod syntax;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -235,7 +236,7 @@ fn digest(rules: &[Rule]) -> Digest {
         privileged_without_provider: bool,
     }
     fn keys<'a>(filter: &'a rule::Filter, builtin: &'a defaults::Builtin) -> Keys<'a> {
-        let rule::Filter { everything, named, exclude, exclude_usual } = filter;
+        let rule::Filter { everything, named, exclude, exclude_usual, verdicts: _ } = filter;
         // A release that changes the tables changes the meaning of a policy that leans on them.
         let usual: &[String] = if *everything && *exclude_usual { builtin.usual.globs() } else { &[] };
         Keys(*everything, named.globs(), exclude.globs(), usual, builtin.never.globs())

@@ -11,6 +11,7 @@ use super::raw::{RawBrake, RawFilter, RawMerge, RawPolicy, RawRule};
 use super::rule::{Filter, Identity, Rule};
 use super::selector::{self, Selector};
 use super::syntax::is_name;
+use super::verdicts::Verdicts;
 use super::{Brake, Narrow, Policy};
 
 const MAX_RULES: usize = 256;
@@ -154,6 +155,7 @@ impl Check {
             named: self.patterns(&format!("{path}.include"), &include, |glob| !patterns::is_everything(glob)),
             exclude: self.patterns(&format!("{path}.exclude"), &exclude.unwrap_or_default(), |_| true),
             exclude_usual: exclude_defaults.unwrap_or(true),
+            verdicts: Verdicts::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::defaults::{self, Builtin};
 use super::patterns::Patterns;
 use super::selector::Selector;
+use super::verdicts::Verdicts;
 use crate::kept::{Content, Kept, Pairs, Taint};
 
 /// One rule of a [`Policy`](super::Policy), checked and compiled.
@@ -53,6 +54,7 @@ pub(super) struct Filter {
     pub(super) exclude: Patterns,
     /// Whether the usual excludes hold under `*`.
     pub(super) exclude_usual: bool,
+    pub(super) verdicts: Verdicts,
 }
 
 impl Filter {
@@ -61,7 +63,12 @@ impl Filter {
         !self.everything && self.named.is_empty()
     }
 
+    /// `builtin` is always the same for one filter.
     fn keeps(&self, key: &str, builtin: &Builtin) -> bool {
+        self.verdicts.recall(key, || self.matches(key, builtin))
+    }
+
+    fn matches(&self, key: &str, builtin: &Builtin) -> bool {
         let wanted = self.named.matches(key)
             || (self.everything && !(self.exclude_usual && builtin.usual.matches(key)));
         wanted && !self.exclude.matches(key) && !builtin.never.matches(key)
