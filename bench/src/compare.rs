@@ -52,8 +52,8 @@ pub(crate) async fn run(plan: &Plan, results: &mut Results) -> anyhow::Result<()
         contenders.rotate_left(round % plan.contenders.len());
         for contender in contenders {
             let of = format!("round {} of {}", round + 1, plan.rounds);
-            // What a machine does in a minute may be another in the next: the limit is taken on both sides of what is measured
-            // against it.
+            // What a machine does in a minute may be another in the next: the limit is taken on both sides of the first that takes
+            // part, which is Perennial unless somebody asks for others.
             let beside = contender == plan.contenders[0];
             if beside {
                 println!("bench: {of}: the limit");

@@ -34,6 +34,7 @@ const PURPOSES: [(&str, &[Kind]); 3] = [
             ("as Perennial writes it", |index, round| post(&record(index, round, &format!("full-{round}"))?)),
         ],
     ),
+    // Those that the second kind above made in its first three rounds, one for each kind.
     (
         "a record is written again",
         &[

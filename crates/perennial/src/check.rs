@@ -6,6 +6,7 @@
 mod permissions;
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use http::Uri;
 use k8s_openapi::api::authorization::v1::{
@@ -13,6 +14,8 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 
 use crate::ask;
 use crate::config::Config;
@@ -20,6 +23,8 @@ use permissions::Permission;
 
 /// The minor versions of Kubernetes 1 that Perennial is made for.
 const MINORS: std::ops::RangeInclusive<u32> = 33..=36;
+/// How long a whole answer may take: a little longer than the client waits for its beginning.
+const WHOLE: Duration = Duration::from_secs(70);
 
 /// What was found: lines for a person, and whether all is well.
 #[derive(Debug, Default)]
@@ -76,7 +81,7 @@ pub async fn check(client: &Client, config: &Config, ready: Option<&Uri>) -> Fin
 
 /// Whether the API server answers, and in which version.
 async fn server(client: &Client, findings: &mut Findings) -> bool {
-    let version = match client.apiserver_version().await {
+    let version = match whole(client.apiserver_version()).await {
         Ok(version) => version,
         Err(error) => {
             findings.fail(format_args!("the API server does not answer: {error}"));
@@ -92,6 +97,12 @@ async fn server(client: &Client, findings: &mut Findings) -> bool {
     true
 }
 
+/// An answer that has begun must also end.
+async fn whole<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let late = |elapsed: Elapsed| Err(kube::Error::Service(elapsed.into()));
+    timeout(WHOLE, answer).await.unwrap_or_else(late)
+}
+
 /// Whether the account may do all that is needed.
 async fn allowed(client: &Client, config: &Config, findings: &mut Findings) {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
@@ -99,7 +110,7 @@ async fn allowed(client: &Client, config: &Config, findings: &mut Findings) {
     let count = needed.len();
     let mut granted = 0;
     for permission in needed {
-        match reviews.create(&PostParams::default(), &review(&permission)).await {
+        match whole(reviews.create(&PostParams::default(), &review(&permission))).await {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => granted += 1,
             Ok(_) => findings
                 .fail(format_args!("this account may not {}: see deploy/rbac*.yaml", told(&permission))),
@@ -150,7 +161,7 @@ fn told(permission: &Permission) -> String {
 
 /// Whether the API server knows what a Listing is.
 async fn listings(client: &Client, findings: &mut Findings) {
-    match client.list_api_group_resources("perennial.dev/v1alpha1").await {
+    match whole(client.list_api_group_resources("perennial.dev/v1alpha1")).await {
         Ok(known) if known.resources.iter().any(|resource| resource.name == "listings") => {
             findings.ok("Listings are known");
         }

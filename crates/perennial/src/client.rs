@@ -77,8 +77,8 @@ pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
 pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, String), Error> {
     let mut config = find(connect).await?;
     config.connect_timeout = Some(CONNECT);
-    // Whoever asks says how long it waits (`Cluster::call`, `Stream::read`): another clock here would be set anew by every
-    // heartbeat of every node.
+    // Whoever asks says how long it waits (`Cluster::call`, `Stream::listen`, `check::whole`): another clock here would be set
+    // anew by every heartbeat of every node.
     config.read_timeout = None;
     // What to try again, and when, is decided by whoever asked: up to 15 tries in here would hold its
     // place in line and hide the 429s it has to slow down for.

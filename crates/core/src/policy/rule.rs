@@ -54,6 +54,7 @@ pub(super) struct Filter {
     pub(super) exclude: Patterns,
     /// Whether the usual excludes hold under `*`.
     pub(super) exclude_usual: bool,
+    /// What these said of keys before.
     pub(super) verdicts: Verdicts,
 }
 

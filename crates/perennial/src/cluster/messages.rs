@@ -72,7 +72,7 @@ impl Messages {
 }
 
 impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Messages<B> {
-    fn of(body: B, encoding: Encoding) -> Self {
+    pub(super) fn of(body: B, encoding: Encoding) -> Self {
         Self { body, encoding, waiting: BytesMut::new(), looked: 0 }
     }
 

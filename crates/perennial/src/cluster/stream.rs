@@ -14,6 +14,8 @@ use std::hash::RandomState;
 use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Bytes;
+use hyper::body::Body;
 use jiff::Timestamp;
 use kube::api::WatchParams;
 use kube::core::request::Request as Resource;
@@ -363,7 +365,14 @@ impl<T: Followed> Stream<T> {
             _ => Encoding::Json,
         };
         let messages = tokio::time::timeout(SILENCE, Messages::ask(self.cluster.client(), request, best));
-        let mut messages = messages.await.map_err(|_| ApiError::Timeout)??;
+        self.listen(messages.await.map_err(|_| ApiError::Timeout)??).await
+    }
+
+    /// Passes on what a watch says until it ends, breaks or falls silent. No other clock notices that it is dead.
+    async fn listen<B>(&mut self, mut messages: Messages<B>) -> Result<(), Broken>
+    where
+        B: Body<Data = Bytes, Error = kube::Error> + Unpin,
+    {
         let (mut heard_of, mut silent) = (false, Instant::now() + SILENCE);
         let mut alarm = pin!(sleep_until(silent));
         loop {

@@ -26,6 +26,16 @@ async fn a_changed_value_is_recorded() {
 }
 
 #[tokio::test]
+async fn the_api_server_keeps_no_books_of_a_record_that_was_written_again() {
+    let world = World::start().await;
+    world.register("worker-1", &pairs([("team", "blue")])).await;
+    world.recorded("worker-1", &pairs([("team", "blue")])).await;
+    world.label("worker-1", "team", Some("green")).await;
+    world.recorded("worker-1", &pairs([("team", "green")])).await;
+    assert_eq!(world.config_map("worker-1").await.unwrap().metadata.managed_fields, None);
+}
+
+#[tokio::test]
 async fn an_added_label_is_recorded() {
     let world = World::start().await;
     world.register("worker-1", &pairs([("team", "blue")])).await;

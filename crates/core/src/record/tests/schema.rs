@@ -46,7 +46,7 @@ const FIELDS: [(&str, &[&str]); 8] = [
     ("unproved", &["uid", "from"]),
 ];
 
-/// The annotations of schema 1, and the flags in one of them.
+/// The words of the summary of schema 1, and its flags.
 const SUMMARY: &str = "schema state uid version sequence digest policy since provider";
 const FLAGS: &str = "waiting given paused empty unproved back";
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use futures::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -15,6 +18,32 @@ fn json(line: &str) -> Message {
 }
 
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
+/// Between the words of a watch that speaks seldom.
+const SELDOM: Duration = Duration::from_secs(100);
+
+fn line(kind: &str, version: u64, label: &str, born: &str) -> String {
+    let metadata = json!({
+        "name": "worker-1",
+        "uid": "00000000-0000-4000-8000-000000000001",
+        "resourceVersion": version.to_string(),
+        "creationTimestamp": born,
+        "labels": { "team": label },
+    });
+    json!({ "type": kind, "object": { "metadata": metadata } }).to_string()
+}
+
+/// A watch that says so many times, now and then, that nothing changed, and then nothing more without ending.
+fn that_falls_silent(times: u64) -> Messages<impl Body<Data = Bytes, Error = kube::Error> + Unpin> {
+    let said = stream::unfold((0, tokio::time::interval(SELDOM)), move |(said, mut ticks)| async move {
+        if said == times {
+            return std::future::pending().await;
+        }
+        ticks.tick().await;
+        let line = line("MODIFIED", said + 1, "blue", LONG_AGO) + "\n";
+        Some((Ok(Frame::data(Bytes::from(line))), (said + 1, ticks)))
+    });
+    Messages::of(StreamBody::new(Box::pin(said)), Encoding::Json)
+}
 
 /// A stream of nodes whose list is complete, and what it tells.
 struct Heard {
@@ -40,15 +69,7 @@ impl Heard {
     }
 
     async fn hear(&mut self, kind: &str, version: u64, label: &str, born: &str) {
-        let metadata = json!({
-            "name": "worker-1",
-            "uid": "00000000-0000-4000-8000-000000000001",
-            "resourceVersion": version.to_string(),
-            "creationTimestamp": born,
-            "labels": { "team": label },
-        });
-        let line = json!({ "type": kind, "object": { "metadata": metadata } }).to_string();
-        assert!(self.stream.hear(json(&line)).await.is_ok());
+        assert!(self.stream.hear(json(&line(kind, version, label, born))).await.is_ok());
     }
 
     /// What was told since: what kind of event, at which versions.
@@ -101,6 +122,38 @@ async fn a_stream_that_never_pauses_tells_of_heartbeats_all_the_same() {
         told.extend(heard.told().into_iter().map(|(kind, versions)| (kind, versions.len())));
     }
     assert_eq!(told, [("unchanged", 1000); 3], "no more are held than that, however fast they come");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_falls_silent_is_dead_and_one_that_speaks_seldom_is_not() {
+    let mut heard = Heard::new();
+    let began = Instant::now();
+    let broken = heard.stream.listen(that_falls_silent(3)).await;
+    assert!(matches!(broken, Err(Broken::Api(ApiError::Timeout))));
+    assert_eq!(began.elapsed().as_secs(), 2 * SELDOM.as_secs() + SILENCE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_back_is_told_though_nothing_follows_it() {
+    let Heard { mut stream, mut events } = Heard::new();
+    let began = Instant::now();
+    let mut told = Vec::new();
+    let listened = async {
+        let _ = stream.listen(that_falls_silent(3)).await;
+        drop(stream);
+    };
+    let hears = async {
+        while let Some(event) = events.recv().await {
+            let versions = match event {
+                Event::Applied(node) => vec![node.metadata.resource_version],
+                Event::Unchanged(nodes) => nodes.iter().map(|node| node.version).collect(),
+                other => panic!("{other:?}"),
+            };
+            told.push((began.elapsed().as_secs(), versions));
+        }
+    };
+    tokio::join!(listened, hears);
+    assert_eq!(told, [(0, vec![1]), (101, vec![2]), (201, vec![3])]);
 }
 
 #[tokio::test]
