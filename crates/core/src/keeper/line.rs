@@ -205,6 +205,16 @@ impl Seen {
         Some(summary)
     }
 
+    /// The version of its node at which it was true, as it says itself; 0 where that is not known.
+    #[must_use]
+    pub fn node_version(&self) -> Version {
+        match &self.body {
+            Body::Summary(summary) => summary.version,
+            Body::Whole(record) => record.version,
+            Body::Unread { .. } | Body::Unreadable { .. } | Body::Newer => 0,
+        }
+    }
+
     /// The incarnation it names, as far as that is known.
     #[must_use]
     pub fn names(&self) -> Option<Uuid> {

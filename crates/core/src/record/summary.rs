@@ -24,6 +24,13 @@ const POLICY: &str = "policy";
 const PROVIDER: &str = "provider";
 const SINCE: &str = "since";
 
+const WAITING: &str = "waiting";
+const GIVEN: &str = "given";
+const PAUSED: &str = "paused";
+const EMPTY: &str = "empty";
+const UNPROVED: &str = "unproved";
+const WENT_BACK: &str = "back";
+
 /// What a replica knows of a record from its metadata alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Summary {
@@ -109,12 +116,12 @@ impl Record {
             text.extend([" ", PROVIDER, "=", &provider.to_string()]);
         }
         let flags = [
-            (waiting, "waiting"),
-            (given, "given"),
-            (paused, "paused"),
-            (empty, "empty"),
-            (unproved, "unproved"),
-            (went_back, "back"),
+            (waiting, WAITING),
+            (given, GIVEN),
+            (paused, PAUSED),
+            (empty, EMPTY),
+            (unproved, UNPROVED),
+            (went_back, WENT_BACK),
         ];
         for (_, flag) in flags.into_iter().filter(|(set, _)| *set) {
             text.extend([" ", flag]);
@@ -134,35 +141,35 @@ impl Summary {
     #[must_use]
     pub fn from_annotations(pairs: &Pairs) -> Option<Self> {
         let words = Words::of(pairs)?;
-        if words.value(SCHEMA)?.parse() != Ok(super::SCHEMA) {
+        if words.schema?.parse() != Ok(super::SCHEMA) {
             return None;
         }
-        let provider = match words.value(PROVIDER) {
+        let provider = match words.provider {
             Some(digest) => Some(Digest::parse(digest)?),
             None => None,
         };
         Some(Self {
-            state: State::parse(words.value(STATE)?)?,
-            uid: words.value(UID)?.parse().ok()?,
-            version: words.value(VERSION)?.parse().ok()?,
-            sequence: words.value(SEQUENCE)?.parse().ok()?,
-            digest: Digest::parse(words.value(DIGEST)?)?,
-            policy: Digest::parse(words.value(POLICY)?)?,
+            state: State::parse(words.state?)?,
+            uid: words.uid?.parse().ok()?,
+            version: words.version?.parse().ok()?,
+            sequence: words.sequence?.parse().ok()?,
+            digest: Digest::parse(words.digest?)?,
+            policy: Digest::parse(words.policy?)?,
             provider,
-            since: words.value(SINCE)?.parse().ok()?,
-            waiting: words.has("waiting"),
-            given: words.has("given"),
-            paused: words.has("paused"),
-            empty: words.has("empty"),
-            unproved: words.has("unproved"),
-            went_back: words.has("back"),
+            since: words.since?.parse().ok()?,
+            waiting: words.waiting,
+            given: words.given,
+            paused: words.paused,
+            empty: words.empty,
+            unproved: words.unproved,
+            went_back: words.went_back,
         })
     }
 
     /// The uid that the annotations name, whatever else is broken.
     #[must_use]
     pub fn uid_hint(pairs: &Pairs) -> Option<Uuid> {
-        Words::of(pairs)?.value(UID)?.parse().ok()
+        Words::of(pairs)?.uid?.parse().ok()
     }
 
     /// The node that the annotations name.
@@ -172,19 +179,63 @@ impl Summary {
     }
 }
 
-/// What the annotation says.
-struct Words<'a>(&'a str);
+/// What the annotation says, before anything is made of it.
+#[derive(Default)]
+struct Words<'a> {
+    schema: Option<&'a str>,
+    state: Option<&'a str>,
+    uid: Option<&'a str>,
+    version: Option<&'a str>,
+    sequence: Option<&'a str>,
+    digest: Option<&'a str>,
+    policy: Option<&'a str>,
+    provider: Option<&'a str>,
+    since: Option<&'a str>,
+    waiting: bool,
+    given: bool,
+    paused: bool,
+    empty: bool,
+    unproved: bool,
+    went_back: bool,
+}
 
 impl<'a> Words<'a> {
     fn of(pairs: &'a Pairs) -> Option<Self> {
-        pairs.get(SUMMARY).map(|text| Self(text))
+        let mut words = Self::default();
+        for word in pairs.get(SUMMARY)?.split(' ') {
+            match word.split_once('=') {
+                Some((key, value)) => words.take(key, value),
+                None => words.set(word),
+            }
+        }
+        Some(words)
     }
 
-    fn value(&self, key: &str) -> Option<&'a str> {
-        self.0.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    fn take(&mut self, key: &str, value: &'a str) {
+        let place = match key {
+            SCHEMA => &mut self.schema,
+            STATE => &mut self.state,
+            UID => &mut self.uid,
+            VERSION => &mut self.version,
+            SEQUENCE => &mut self.sequence,
+            DIGEST => &mut self.digest,
+            POLICY => &mut self.policy,
+            PROVIDER => &mut self.provider,
+            SINCE => &mut self.since,
+            _ => return,
+        };
+        place.get_or_insert(value);
     }
 
-    fn has(&self, flag: &str) -> bool {
-        self.0.split(' ').any(|word| word == flag)
+    fn set(&mut self, flag: &str) {
+        match flag {
+            WAITING => self.waiting = true,
+            GIVEN => self.given = true,
+            PAUSED => self.paused = true,
+            EMPTY => self.empty = true,
+            UNPROVED => self.unproved = true,
+            WENT_BACK => self.went_back = true,
+            _ => {}
+        }
     }
 }

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::fleet::{Counted, Counts, Fleet, Standing};
+use super::window::Cell;
 use crate::members::{Role, Roster};
 use cells::Noted;
 use entry::PutOff;
@@ -34,6 +35,8 @@ pub(crate) use entry::{Entry, Urgency};
 pub(crate) type Name = Arc<str>;
 
 const URGENCIES: usize = 6;
+/// What waited in a queue or for a timer takes no room for more than these once it is empty.
+const USUAL: usize = 1000;
 /// How often in a row a line may be overtaken before it waits.
 const OVERTAKEN: u32 = 3;
 
@@ -62,6 +65,8 @@ pub(crate) struct Ledger {
     records_listed: bool,
     /// How far the watch of nodes has told.
     told: Version,
+    /// No record is known that is of a later version of its node.
+    recorded: Version,
     fleet: Arc<Fleet>,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
@@ -97,8 +102,9 @@ impl Ledger {
         self.nodes_listed && self.records_listed
     }
 
+    /// All nodes, in order.
     pub(crate) fn names(&self) -> Vec<Name> {
-        self.lines.names().cloned().collect()
+        in_order(self.lines.names())
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<Glimpse<'_>> {
@@ -211,6 +217,9 @@ impl Ledger {
             let (urgency, (name, due)) =
                 self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
                     let due = queue.pop_front()?;
+                    if queue.is_empty() {
+                        queue.shrink_to(USUAL);
+                    }
                     Some((urgency, due))
                 })?;
             let Some(entry) = self.lines.wake(&name) else { continue };
@@ -316,6 +325,9 @@ impl Ledger {
                 due.push(name);
             }
         }
+        if self.timers.is_empty() {
+            self.timers.shrink_to(USUAL);
+        }
         due
     }
 
@@ -326,10 +338,16 @@ impl Ledger {
         entry.pending = None;
     }
 
-    /// The lines about which there is something to do.
+    /// The lines about which there is something to do, in order.
     pub(crate) fn pending(&self) -> Vec<Name> {
         let pending = self.lines.pulses().filter(|(_, pulse)| pulse.has(Signs::PENDING));
-        pending.map(|(name, _)| name.clone()).collect()
+        in_order(pending.map(|(name, _)| name))
+    }
+
+    /// The lines that were not as they should be when they were last looked at, or have changed since, in order.
+    pub(crate) fn not_current(&self) -> Vec<Name> {
+        let others = self.lines.pulses().filter(|(_, pulse)| pulse.cell != Cell::Current);
+        in_order(others.map(|(name, _)| name))
     }
 
     /// Whether somebody has to act on a line.
@@ -380,6 +398,13 @@ impl Ledger {
     pub(crate) fn rest(&mut self) {
         self.lines.sleep_all();
     }
+}
+
+/// In the order in which they are listed, and lie in memory: what is let go of one after the other leaves no holes.
+fn in_order<'a>(names: impl Iterator<Item = &'a Name>) -> Vec<Name> {
+    let mut names: Vec<Name> = names.cloned().collect();
+    names.sort_unstable();
+    names
 }
 
 #[cfg(test)]

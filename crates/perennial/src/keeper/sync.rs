@@ -43,7 +43,8 @@ impl Keeper {
         self.streams = Streams::start(&self.api, &self.policy);
     }
 
-    /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at all.
+    /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at what is not as it should
+    /// be.
     pub(super) fn sync(&mut self) {
         if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
             self.ledger.index_machines(self.policy.finds_by_machine());
@@ -73,6 +74,8 @@ impl Keeper {
                     self.look_at_all();
                     let counts = self.ledger.counts();
                     debug!(nodes = counts.nodes, pending = counts.pending, "looked at everything again");
+                } else if self.ledger.counts().absent == 0 {
+                    self.in_step();
                 } else {
                     self.checks.spawn(check::closed(self.api.clone(), None));
                 }
@@ -100,7 +103,10 @@ impl Keeper {
 
     fn in_step(&mut self) {
         self.synced = true;
-        self.look_at_all();
+        // Most were looked at when the second of node and record was listed.
+        for name in self.ledger.not_current() {
+            self.look(&name);
+        }
         self.records = self.ledger.counts().records;
         info!(nodes = self.ledger.counts().nodes, records = self.records, "in step with the cluster");
         self.ready.mark();

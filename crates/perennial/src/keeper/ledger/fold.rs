@@ -9,6 +9,7 @@ use super::lines::Signs;
 use super::{Ledger, Name};
 use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
+use crate::keeper::window::Cell;
 
 impl Ledger {
     /// A list of nodes begins.
@@ -157,6 +158,7 @@ impl Ledger {
                 entry.held = false;
                 if entry.node_list != list {
                     entry.line.node_missing(version);
+                    entry.cell = Cell::Unknown;
                 }
             },
         );
@@ -173,10 +175,13 @@ impl Ledger {
         let sequence = |seen: &Seen| seen.summary().map_or(u64::MAX, |summary| summary.sequence);
         let mut seen = object.by_metadata(entry.line.seen().map(|known| (known.version, sequence(known))));
         entry.remember_name(&mut seen);
-        if !entry.record_seen(seen) {
+        let recorded = seen.node_version();
+        let news = entry.record_seen(seen);
+        entry.held &= !news;
+        self.recorded = self.recorded.max(recorded);
+        if !news {
             return None;
         }
-        entry.held = false;
         self.index_machine(&name);
         Some(name)
     }
@@ -222,7 +227,9 @@ impl Ledger {
             }
         }
         entry.remember_name(&mut seen);
+        let recorded = seen.node_version();
         entry.record_seen(seen);
+        self.recorded = self.recorded.max(recorded);
         self.index_machine(name);
     }
 
@@ -281,6 +288,7 @@ impl Ledger {
             |_, entry| {
                 // Its removal was to be told, and never will be.
                 entry.held = false;
+                entry.cell = Cell::Unknown;
                 match &mut entry.line.record {
                     RecordSight::Seen(seen) => {
                         seen.body = Body::Unread { hint: seen.names() };
@@ -296,6 +304,9 @@ impl Ledger {
     /// written after `head` was read.
     pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
         let mut judged = Vec::new();
+        if self.recorded <= head {
+            return judged;
+        }
         let beyond = |seen: &Seen| {
             seen.version <= head && seen.summary().is_some_and(|summary| summary.version > head)
         };
@@ -325,6 +336,7 @@ impl Ledger {
                 }
                 entry.held = false;
                 entry.line.agreed = None;
+                entry.cell = Cell::Unknown;
             },
         );
     }

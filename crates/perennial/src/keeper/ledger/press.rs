@@ -1,5 +1,7 @@
 //! Presses lines: every field in its place, and what many have in common only once.
 
+use lz4_flex::block::{compress_into_with_dict, decompress_with_dict, get_maximum_output_size};
+
 use super::entry::Entry;
 
 /// So many lines make a dictionary.
@@ -17,31 +19,45 @@ pub(super) struct Press {
     samples: Vec<u8>,
     /// How many were pressed.
     pressed: u64,
+    /// Room to work in.
+    plain: Vec<u8>,
     buffer: Vec<u8>,
 }
 
+/// What stands before a line that was pressed: the dictionary, counted from one, and how long it was.
+type Head = (u8, u32);
+
 impl Press {
     pub(super) fn press(&mut self, entry: &Entry) -> Box<[u8]> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        let plain = postcard::to_extend(entry, buffer).expect("a line can be written to memory");
+        let empty = |room: &mut Vec<u8>| {
+            room.clear();
+            std::mem::take(room)
+        };
+        let plain =
+            postcard::to_extend(entry, empty(&mut self.plain)).expect("a line can be written to memory");
         self.learn(&plain);
         let dictionary = self.dictionaries.last().map_or(&[][..], Vec::as_slice);
-        let mut pressed = lz4_flex::block::compress_prepend_size_with_dict(&plain, dictionary);
-        // There are no more than a number has bits.
-        pressed.push(u8::try_from(self.dictionaries.len()).unwrap_or(u8::MAX));
-        self.buffer = plain;
-        pressed.into_boxed_slice()
+        let which = u8::try_from(self.dictionaries.len()).expect("no more than a number has bits");
+        let head: Head = (which, u32::try_from(plain.len()).expect("a few records at most"));
+        let mut buffer =
+            postcard::to_extend(&head, empty(&mut self.buffer)).expect("two numbers can be, too");
+        let begin = buffer.len();
+        buffer.resize(begin + get_maximum_output_size(plain.len()), 0);
+        let end =
+            compress_into_with_dict(&plain, &mut buffer[begin..], dictionary).expect("there is room for it");
+        let pressed = buffer[..begin + end].into();
+        (self.plain, self.buffer) = (plain, buffer);
+        pressed
     }
 
     pub(super) fn open(&self, pressed: &[u8]) -> Box<Entry> {
         let opened = || {
-            let (which, pressed) = pressed.split_last()?;
-            let dictionary: &[u8] = match which.checked_sub(1) {
-                Some(which) => self.dictionaries.get(usize::from(which))?,
+            let ((which, length), pressed) = postcard::take_from_bytes::<Head>(pressed).ok()?;
+            let dictionary: &[u8] = match usize::from(which).checked_sub(1) {
+                Some(which) => self.dictionaries.get(which)?,
                 None => &[],
             };
-            let plain = lz4_flex::block::decompress_size_prepended_with_dict(pressed, dictionary).ok()?;
+            let plain = decompress_with_dict(pressed, length as usize, dictionary).ok()?;
             postcard::from_bytes(&plain).ok()
         };
         Box::new(opened().expect("what was pressed here can be opened here"))

@@ -121,6 +121,61 @@ fn record_object(record: &Record, version: Version) -> RecordObject {
     serde_json::from_value(json!({ "metadata": metadata, "data": data })).unwrap()
 }
 
+impl Fixture {
+    /// Two nodes whose records say what they bear.
+    fn with_two_records() -> Self {
+        let mut fixture = Self::synced();
+        for (node, version) in [("a", 10), ("b", 20)] {
+            let name = fixture.apply(node, u128::from(version), version, Some("x")).unwrap();
+            let (_, plan) = fixture.next().unwrap();
+            fixture.write(&name, &plan, version + 1);
+        }
+        assert!(fixture.ledger.not_current().is_empty());
+        fixture
+    }
+
+    fn not_current(&self) -> Vec<String> {
+        self.ledger.not_current().iter().map(ToString::to_string).collect()
+    }
+}
+
+#[test]
+fn what_a_list_did_not_have_is_looked_at_again() {
+    let mut fixture = Fixture::with_two_records();
+    fixture.ledger.nodes_listing();
+    fixture.apply("b", 20, 20, Some("x"));
+    fixture.ledger.nodes_listed(30);
+    assert_eq!(fixture.not_current(), ["a"], "no node");
+
+    let mut fixture = Fixture::with_two_records();
+    fixture.ledger.records_listing();
+    let record = fixture.ledger.entry("a").unwrap().memo.clone().unwrap();
+    fixture.ledger.record_applied(&record_object(&record, 11));
+    fixture.ledger.records_listed();
+    assert_eq!(fixture.not_current(), ["b"], "no record");
+}
+
+#[test]
+fn under_another_policy_everything_is_looked_at_again() {
+    let mut fixture = Fixture::with_two_records();
+    fixture.ledger.judge_anew();
+    assert_eq!(fixture.not_current(), ["a", "b"]);
+}
+
+#[test]
+fn records_of_another_history_are_those_from_beyond_its_head() {
+    let mut fixture = Fixture::with_two_records();
+    assert!(fixture.ledger.judge_histories(30).is_empty());
+    // Both were written before this was read, and one is of a later version of its node.
+    let record = fixture.ledger.entry("b").unwrap().memo.clone().unwrap();
+    let mut later = *record;
+    later.version = 40;
+    later.sequence += 1;
+    fixture.ledger.record_applied(&record_object(&later, 22));
+    assert_eq!(fixture.ledger.judge_histories(30), ["b".into()]);
+    assert!(fixture.ledger.judge_histories(30).is_empty(), "they are told once");
+}
+
 #[test]
 fn a_heartbeat_moves_the_version_of_the_life_that_it_is_of_and_nothing_else() {
     let mut fixture = Fixture::synced();
