@@ -163,3 +163,59 @@ Where nothing is ever given back, nodes that return are never restored nor follo
 {{ toYaml $rule }}
 {{- end -}}
 {{- end }}
+
+{{/* A list of globs as one regular expression in CEL that keys are matched with: they have no other characters than globs and keys may have. */}}
+{{- define "perennial.matches" -}}
+{{- $any := list -}}
+{{- range . -}}
+{{- $any = append $any (. | replace "." "\\." | replace "*" ".*" | replace "?" "." | replace "[!" "[^" | replace "{" "(?:" | replace "}" ")" | replace "," "|") -}}
+{{- end -}}
+key.matches(r'^(?:{{ join "|" $any }})$')
+{{- end }}
+
+{{/* What one rule keeps of one kind, in CEL: as docs/policy.md says, and `Filter::matches` in the keeper. */}}
+{{- define "perennial.filter" -}}
+{{- $everything := false -}}
+{{- $named := list -}}
+{{- range kindIs "slice" .filter.include | ternary .filter.include .include -}}
+{{- if regexMatch "^[*]+$" . -}}{{- $everything = true -}}{{- else -}}{{- $named = append $named . -}}{{- end -}}
+{{- end -}}
+{{- $wanted := list -}}
+{{- if $named -}}{{- $wanted = append $wanted (include "perennial.matches" $named) -}}{{- end -}}
+{{- if and $everything .usual (ne (toString .filter.excludeDefaults) "false") -}}
+{{- $wanted = append $wanted (printf "!%s" (include "perennial.matches" .usual)) -}}
+{{- else if $everything -}}
+{{- $wanted = append $wanted "true" -}}
+{{- end -}}
+{{- if $wanted -}}
+(({{ join " || " $wanted }})
+{{- with .filter.exclude }} && !{{ include "perennial.matches" . }}{{ end -}}
+)
+{{- end -}}
+{{- end }}
+
+{{/*
+What the policy keeps, whichever rule a node falls under, for the fence around Nodes: expressions of CEL about `key`, empty where nothing of a
+kind is kept, and whether cordon is.
+*/}}
+{{- define "perennial.kept" -}}
+{{- $builtin := .Files.Get "files/kept.yaml" | fromYaml -}}
+{{- $rules := .Values.policy.rules | default (list dict) -}}
+{{- $cordon := false -}}
+{{- range $rules -}}{{- if .cordon -}}{{- $cordon = true -}}{{- end -}}{{- end -}}
+{{- range $kind := list "labels" "annotations" "taints" -}}
+{{- $include := ternary (list "*") list (eq $kind "labels") -}}
+{{- $globs := index $builtin $kind -}}
+{{- $any := list -}}
+{{- range $rules -}}
+{{- $one := include "perennial.filter" (dict "filter" (index . $kind | default dict) "include" $include "usual" $globs.usual) -}}
+{{- if $one -}}{{- $any = append $any $one -}}{{- end -}}
+{{- end -}}
+{{- $expression := ternary "" "false" (eq $kind "taints") -}}
+{{- if $any -}}
+{{- $expression = printf "!%s && (%s)" (include "perennial.matches" $globs.never) (join " || " $any) -}}
+{{- end }}
+{{ $kind }}: {{ toJson $expression }}
+{{- end }}
+cordon: {{ $cordon }}
+{{- end }}

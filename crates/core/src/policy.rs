@@ -222,6 +222,27 @@ impl Default for Policy {
     }
 }
 
+/// Globs that hold whatever a policy says.
+#[derive(Clone, Debug, Serialize)]
+pub struct BuiltinGlobs {
+    /// Of keys that no policy keeps.
+    pub never: Vec<&'static str>,
+    /// Of keys that `*` leaves out.
+    pub usual: Vec<&'static str>,
+}
+
+/// These, of labels, annotations and taints: for a fence that judges keys without this code.
+#[must_use]
+pub fn builtin_globs() -> [(&'static str, BuiltinGlobs); 3] {
+    let globs = |table: defaults::Table| table.iter().map(|(glob, _)| *glob).collect();
+    let both = |never, usual| BuiltinGlobs { never: globs(never), usual: globs(usual) };
+    [
+        ("labels", both(defaults::NEVER_LABELS, defaults::USUAL_LABELS)),
+        ("annotations", both(defaults::NEVER_ANNOTATIONS, defaults::USUAL_ANNOTATIONS)),
+        ("taints", both(defaults::NEVER_TAINTS, &[])),
+    ]
+}
+
 /// The meaning of rules, in a form in which equal meanings are equal bytes.
 fn digest(rules: &[Rule]) -> Digest {
     #[derive(Serialize)]

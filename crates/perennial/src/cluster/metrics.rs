@@ -81,13 +81,27 @@ pub(crate) struct Forbidden {
 
 impl Forbidden {
     /// Logs a 403, unless the same permission was missing before. The API server's words name the verb and
-    /// the resource to grant.
+    /// the resource to grant, or the fence that is in the way.
     pub(crate) fn tell(&self, refusal: &ApiError) {
         let words = refusal.to_string();
-        // `nodes "a" is forbidden: User "u" cannot patch resource "nodes" …`: the part that is the same for all.
-        let permission = words.split_once(" cannot ").map_or(words.as_str(), |(_, rest)| rest).to_owned();
+        // `nodes "a" is forbidden: User "u" cannot patch resource "nodes" …`, or `nodes "a" is forbidden:
+        // ValidatingAdmissionPolicy 'b' with binding 'c' denied request: …`: the part that is the same for all.
+        let (fenced, reason) = match (words.split_once(" cannot "), words.split_once(" denied request: ")) {
+            (_, Some((_, reason))) => (true, reason),
+            (Some((_, permission)), None) => (false, permission),
+            (None, None) => (false, words.as_str()),
+        };
         let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if told.len() < 100 && told.insert(permission) {
+        if told.len() >= 100 || !told.insert(reason.to_owned()) {
+            return;
+        }
+        if fenced {
+            error!(
+                error = words,
+                "policy and admission disagree: let the chart render the policy that is in use, or admit it \
+                 (retried slowly)"
+            );
+        } else {
             error!(
                 error = words,
                 "a permission is missing: grant it to perennial's account (retried slowly)"

@@ -20,30 +20,39 @@ use crate::rendered::{PERENNIAL, chart, is, objects, render_example};
 
 const SOON: Duration = Duration::from_mins(1);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_perennial");
-const NAMESPACE: &str = "perennial";
+pub(crate) const NAMESPACE: &str = "perennial";
 
 /// A chart that is installed, as far as a control plane alone can have it.
-struct Installed {
-    plane: ControlPlane,
+pub(crate) struct Installed {
+    pub(crate) plane: ControlPlane,
     objects: Vec<Value>,
     folder: tempfile::TempDir,
 }
 
 impl Installed {
-    async fn with(example: Option<&str>) -> Self {
+    pub(crate) async fn with(example: Option<&str>) -> Self {
         let plane = prepared().await;
         let example = example.map(|name| chart(PERENNIAL).join("examples").join(name));
         let objects = objects(&render_example(PERENNIAL, NAMESPACE, example.as_deref()));
         let kept: Vec<Value> = objects.iter().filter(|object| !is(object, "Pod")).cloned().collect();
         apply(&plane, &kept).await;
-        let folder = tempfile::tempdir().unwrap();
-        let policy = objects.iter().find_map(|object| object["data"]["policy.yaml"].as_str()).unwrap();
-        std::fs::write(folder.path().join("policy.yaml"), policy).unwrap();
-        Self { plane, objects, folder }
+        let installed = Self { plane, objects, folder: tempfile::tempdir().unwrap() };
+        installed.set_policy(installed.policy());
+        installed
+    }
+
+    /// The policy that the chart made.
+    pub(crate) fn policy(&self) -> &str {
+        self.objects.iter().find_map(|object| object["data"]["policy.yaml"].as_str()).unwrap()
+    }
+
+    /// The policy that is mounted.
+    pub(crate) fn set_policy(&self, policy: &str) {
+        std::fs::write(self.folder.path().join("policy.yaml"), policy).unwrap();
     }
 
     /// The specs of pods that are made by objects of a kind, by the account that they run under.
-    fn pods(&self, kind: &str) -> BTreeMap<String, &Value> {
+    pub(crate) fn pods(&self, kind: &str) -> BTreeMap<String, &Value> {
         let pods = self.objects.iter().filter(|object| is(object, kind)).map(|object| {
             let spec = &object["spec"];
             let spec = if spec["template"].is_null() { spec } else { &spec["template"]["spec"] };
@@ -259,7 +268,12 @@ async fn apart_each_may_do_its_own_part_alone_and_together_they_give_back() {
     installed.nothing_was_refused();
 }
 
-async fn keeper(installed: &Installed, account: &str, pod: &Value, kubeconfig: &Path) -> KeeperProcess {
+pub(crate) async fn keeper(
+    installed: &Installed,
+    account: &str,
+    pod: &Value,
+    kubeconfig: &Path,
+) -> KeeperProcess {
     let builder =
         KeeperProcess::builder(PROGRAM, installed.plane.logs()).kubeconfig(kubeconfig).namespace(NAMESPACE);
     let arguments = installed.arguments(pod).into_iter().skip(1);

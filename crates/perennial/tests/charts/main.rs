@@ -5,6 +5,7 @@
 //! | `committed` | the manifests in `deploy` are what the chart renders |
 //! | `accepted` | every example is accepted, under the restricted Pod Security level |
 //! | `refused` | mistakes in values are refused, and values that pass make a policy that passes |
+//! | `fenced` | what an account could do beyond its task is refused by the API server |
 //! | `fleet` | what the fleet's containers are told to do, they can do |
 //! | `granted` | the accounts of the chart may do what is needed, and not what is not |
 //! | `pages` | commands of the documentation do what they say |
@@ -13,6 +14,7 @@
 
 mod accepted;
 mod committed;
+mod fenced;
 mod fleet;
 mod granted;
 mod pages;
