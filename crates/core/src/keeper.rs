@@ -11,7 +11,7 @@
 //! | live U | open(U), same kept | `Rest` |
 //! | live U | open(U), other kept | `Save`: the node is the authority while it lives |
 //! | live U, without its mark | closed(V), V ≠ U | [`Plan::Give`]: record to giving(U) |
-//! | live U, without its mark | giving(U) | [`Plan::Patch`]: add what is missing, and the mark |
+//! | live U, without its mark | giving(U) | [`Plan::Patch`]: add what is missing, and the mark; what it was [born](born::born) with counts as missing, and is taken back where it is not remembered |
 //! | live U, with its mark | giving(U) | it is open: `Save` if kept differs, otherwise after a few seconds |
 //! | live U2 | open(U1) or giving(U1) | end of U1 held: `Give` giving(U2) with it; not held: [`Plan::Prove`], then the same |
 //! | live U without its mark | none or open(U), older ends held | `Give` giving(U) with the older ends alone |
@@ -31,6 +31,7 @@
 //! | paused / to be forgotten | any | `Rest` / `Erase` |
 
 mod beside;
+pub mod born;
 pub mod compare;
 mod decide;
 mod fold;

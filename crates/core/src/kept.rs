@@ -1,5 +1,6 @@
 //! What a node bears, and the part of it that is kept.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,21 @@ pub struct Content {
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`: cordoned; false where the watch carries metadata alone.
     pub unschedulable: bool,
+    /// Those of the labels that it was born with, until its mark says that they are its own.
+    pub born: Pairs,
+}
+
+impl Content {
+    /// What it bears of itself: without what it was born with.
+    #[must_use]
+    pub fn own(&self) -> Cow<'_, Self> {
+        if self.born.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut own = Self { born: Pairs::new(), ..self.clone() };
+        own.labels.retain(|key, _| !self.born.contains_key(key));
+        Cow::Owned(own)
+    }
 }
 
 /// The part of a node that the policy keeps.

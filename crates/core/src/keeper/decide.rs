@@ -54,10 +54,10 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
-struct Case<'a> {
-    node: &'a str,
-    line: &'a Line,
-    cx: &'a Context<'a>,
+pub(super) struct Case<'a> {
+    pub(super) node: &'a str,
+    pub(super) line: &'a Line,
+    pub(super) cx: &'a Context<'a>,
 }
 
 impl Case<'_> {
@@ -74,6 +74,27 @@ impl Case<'_> {
         }
         let record = self.line.seen().and_then(|seen| Some((whole(seen)?, seen.summary()?.version)));
         fold(record, &self.line.ends, self.cx).and_then(|memory| memory.read_end()).unwrap_or(plan)
+    }
+
+    /// What a node that comes now would be given, as far as that is at hand.
+    pub(super) fn remembered(&self) -> Option<Memory> {
+        let (seen, ends) = (self.line.seen(), self.line.ends.as_slice());
+        if !self.cx.restore || self.on_hold(seen.and_then(Seen::summary).as_ref()) {
+            return None;
+        }
+        match (&self.line.record, seen.map(|seen| &seen.body)) {
+            (RecordSight::None, _) => fold(None, ends, self.cx),
+            (_, Some(Body::Whole(record))) => {
+                let version = seen?.summary()?.version;
+                fold(Some((record, version)), ends, self.cx)
+            }
+            // Its content was let go while its node lived: the end of that life says what it was.
+            (_, Some(Body::Summary(summary))) => {
+                let own = ends.iter().position(|end| end.uid == summary.uid)?;
+                fold(None, &ends[own..], self.cx)
+            }
+            _ => None,
+        }
     }
 
     fn with_record(&self, seen: &Seen) -> Plan {

@@ -177,22 +177,23 @@ pub(super) fn fold(record: Option<(&Record, Version)>, ends: &[End], cx: &Contex
             continue;
         }
         let recorded = memory.as_ref().map(Memory::labels);
-        let Some(rule) = policy.rule_for(&end.content.labels, recorded.as_deref()) else {
+        let merges = memory.is_some() && end.mark == Mark::None && (layered || word == Word::Later);
+        // What it was born with came from a memory that may have been behind this one.
+        let content = if merges { end.content.own() } else { Cow::Borrowed(&end.content) };
+        let Some(rule) = policy.rule_for(&content.labels, recorded.as_deref()) else {
             if let Some(memory) = memory.as_mut().filter(|memory| memory.incarnation.uid == end.uid) {
                 memory.take_name(end);
             }
             continue;
         };
-        let mut kept = rule.keep(&end.content);
+        let mut kept = rule.keep(&content);
         if let Some(memory) = memory.as_ref().filter(|memory| leaves(cx, memory.policy)) {
-            kept = beside(kept, &memory.kept, rule, &end.content, policy);
+            kept = beside(kept, &memory.kept, rule, &content, policy);
         }
         let unread = is_unread(end, memory.as_ref(), rule, &kept).then_some((end.uid, end.version));
         match &mut memory {
             None => memory = Some(first(end, kept, policy)),
-            Some(memory) if end.mark == Mark::None && (layered || word == Word::Later) => {
-                memory.merge(end, kept, rule, policy);
-            }
+            Some(memory) if merges => memory.merge(end, kept, rule, policy),
             Some(memory) => memory.replace(end, kept, rule, policy),
         }
         if let Some(memory) = &mut memory {

@@ -108,6 +108,8 @@ pub struct Patch {
     pub taints: Vec<Taint>,
     /// Cordon it.
     pub cordon: bool,
+    /// Labels to take back: it was born with them, and they are not remembered.
+    pub unset: Vec<String>,
     /// The mark to set with it.
     pub mark: Mark,
     /// Privileged labels that go on waiting for the machine's identity.

@@ -1,6 +1,7 @@
 //! The rules of the keeper, written from DESIGN.md: each row of its table, then what must hold for any line.
 
 mod absent;
+mod born;
 mod case;
 mod clocks;
 mod dsl;

@@ -136,8 +136,11 @@ pub(super) fn give(
 }
 
 /// What the living node lacks of what is being given to it, and the mark.
+///
+/// What it was born with counts as missing: it is given as it is remembered, and taken back where it is not.
 pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, cx: &Context<'_>) -> Patch {
-    let Content { labels, annotations, taints, unschedulable } = content;
+    let own = content.own();
+    let Content { labels, annotations, taints, unschedulable, born: _ } = own.as_ref();
     let kept = &record.kept;
     // What another policy keeps is given as well, where it is known whether it is missing.
     let theirs = leaves(cx, record.policy);
@@ -172,9 +175,12 @@ pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule
             .cloned()
             .collect(),
         cordon: kept.unschedulable && (specified || rule.keeps_cordon()) && !unschedulable,
+        unset: Vec::new(),
         mark: Mark::Given,
         withheld: record.waiting.len(),
     };
+    patch.unset = content.born.keys().filter(|key| !patch.labels.contains_key(*key)).cloned().collect();
+    patch.labels.retain(|key, value| content.born.get(key) != Some(value));
     add_waiting(&mut patch, &record.waiting, live, content, rule);
     patch
 }
@@ -188,6 +194,7 @@ pub(super) fn patch_waiting(record: &Record, live: &Live, content: &Content, rul
         annotations: Pairs::new(),
         taints: Vec::new(),
         cordon: false,
+        unset: Vec::new(),
         mark: Mark::Given,
         withheld: record.waiting.len(),
     };

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::guards::Guard;
 use super::machines::{Machine, role};
-use super::state::{Labels, NODE, Node, Over, Removed, State, Stored, life, uid};
+use super::state::{BARE, KEYS, Labels, NODE, Node, Over, Removed, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +117,7 @@ impl State {
     fn pretend(&mut self, at: usize, whose: Uuid, from: Version) {
         let Some((_, stored)) = self.server.record() else { return };
         let labels = super::state::kept(&stored.record.kept);
-        let node = Node { life: life(whose), labels, mark: Mark::None, machine: Machine::ANY };
+        let node = Node { life: life(whose), labels, born: BARE, mark: Mark::None, machine: Machine::ANY };
         self.node_ended(at, node, from + 1, &Provider::Unread, None);
     }
 
@@ -164,7 +164,8 @@ impl State {
             return;
         };
         self.judge_patch(at, node, patch);
-        node.labels = Labels::of(&patch.labels).over(node.labels);
+        node.labels = patched(node.labels, patch);
+        node.born = BARE;
         node.machine.role = role(&patch.labels).max(node.machine.role);
         if uid(node.life) == patch.uid {
             node.mark = patch.mark;
@@ -199,6 +200,15 @@ impl State {
             Reply::Heard => replica.line.record_collected(),
         }
     }
+}
+
+/// What a node bears after a patch.
+pub(crate) fn patched(labels: Labels, patch: &Patch) -> Labels {
+    let set = Labels::of(&patch.labels).over(labels);
+    Labels(std::array::from_fn(|at| {
+        let unset = patch.unset.iter().any(|key| key == KEYS[at]);
+        if unset { 0 } else { set.0[at] }
+    }))
 }
 
 /// The line of one who takes what it sees for the present.
@@ -253,6 +263,7 @@ fn patch_of(write: &Write, content: Option<&perennial_core::kept::Content>) -> P
         annotations: Pairs::new(),
         taints: Vec::new(),
         cordon: false,
+        unset: Vec::new(),
         mark: Mark::Given,
         withheld: 0,
     }

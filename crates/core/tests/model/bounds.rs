@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) keys: usize,
     /// A person may set and remove the privileged label as well.
     pub(crate) roles: bool,
+    /// A webhook adds labels at birth that the name bore at any time.
+    pub(crate) webhook: bool,
     pub(crate) budget: Budget,
     /// The guard that is taken out.
     pub(crate) without: Option<Guard>,
@@ -82,6 +84,7 @@ impl Config {
             machines: [&[Machine::ANY]; 2],
             keys: 1,
             roles: false,
+            webhook: false,
             budget,
             without: None,
         }

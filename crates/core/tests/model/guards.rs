@@ -59,6 +59,8 @@ pub(crate) enum Guard {
     AskAgain,
     /// An end whose machine was not read is no end without a machine.
     ReadEnd,
+    /// What a node was born with counts as missing.
+    Stamp,
 }
 
 /// Two replicas, and as much of everything as the counterexamples need.
@@ -213,4 +215,9 @@ fn when_an_unread_machine_counts_as_none_there_is_a_counterexample() {
 #[test]
 fn when_privileged_keys_of_an_unread_machine_are_nobodys_there_is_a_counterexample() {
     breaks(Config { machines: UNTOLD, keys: 0, ..world(4, CALM) }, Guard::ReadEnd);
+}
+
+#[test]
+fn when_what_a_node_was_born_with_counts_as_its_own_there_is_a_counterexample() {
+    breaks(Config { webhook: true, ..world(5, CALM) }, Guard::Stamp);
 }

@@ -52,6 +52,37 @@ fn every_life_is_born_labelled() {
 }
 
 #[test]
+fn a_webhook_that_may_be_behind() {
+    let config = Config::new("a webhook that may be behind", if full() { 6 } else { 5 }, 3);
+    explore(Config { webhook: true, ..config });
+}
+
+#[test]
+fn a_webhook_a_crash_and_a_lost_reply() {
+    let config = Config::new("a webhook, a crash and a lost reply", if full() { 5 } else { 4 }, 3);
+    let budget = Budget { crashes: 1, lost: 1, ..config.budget };
+    explore(Config { webhook: true, budget, ..config });
+}
+
+#[test]
+fn a_webhook_and_newborns_with_labels_of_their_own() {
+    let config =
+        Config::new("a webhook and newborns with labels of their own", if full() { 5 } else { 4 }, 3);
+    explore(Config {
+        webhook: true,
+        births: [&[Labels([1, 0])], &[Labels([0, 1]), BARE]],
+        keys: 2,
+        ..config
+    });
+}
+
+#[test]
+fn a_webhook_and_a_person_who_removes_the_record() {
+    let config = Config::new("a webhook and a person who removes the record", if full() { 5 } else { 4 }, 3);
+    explore(Config { webhook: true, budget: Budget { removals: 1, ..config.budget }, ..config });
+}
+
+#[test]
 fn a_joiner() {
     let config = Config::new("a joiner", if full() { 6 } else { 5 }, 3);
     explore(Config { replicas: &[WIDE], joiners: &[WIDE], ..config });

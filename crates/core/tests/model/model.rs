@@ -6,7 +6,7 @@ use super::apply::Reply;
 use super::bounds::{Budget, Config};
 use super::guards::Guard;
 use super::machines::Machine;
-use super::state::{Labels, Node, Replica, Server, State};
+use super::state::{BARE, Labels, Node, Replica, Server, State};
 use super::truth::{Broken, Truth};
 use perennial_core::keeper::{Mark, Plan, RecordSight};
 use perennial_core::record::State as Phase;
@@ -17,8 +17,9 @@ const READS: usize = 6;
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    /// A node registers, bearing the labels of this place in the list of births, on the machine of that place.
-    Create(usize, usize),
+    /// A node registers, bearing the labels of this place in the list of births, on the machine of that place; and a webhook adds
+    /// these, which may be of any time.
+    Create(usize, usize, Labels),
     /// A cloud controller says which machine it is.
     Tell,
     /// A person gives the node the privileged label, or takes it.
@@ -160,9 +161,15 @@ impl Config {
             None if steps > 0 && lives > 0 => {
                 let machines = 0..self.machines(state).len();
                 let births = 0..self.births(state).len();
-                actions.extend(
-                    births.flat_map(|birth| machines.clone().map(move |on| Action::Create(birth, on))),
-                );
+                let mut given = vec![BARE];
+                if self.webhook {
+                    given.extend(state.server.nodes.iter().flatten().map(|node| node.labels));
+                    given.sort_unstable();
+                    given.dedup();
+                }
+                for (birth, on) in births.flat_map(|birth| machines.clone().map(move |on| (birth, on))) {
+                    actions.extend(given.iter().map(|given| Action::Create(birth, on, *given)));
+                }
             }
             _ => {}
         }
@@ -254,15 +261,21 @@ impl Config {
     pub(crate) fn act(&self, state: &mut State, action: Action) {
         let without = self.without;
         match action {
-            Action::Create(birth, on) => {
+            Action::Create(birth, on, given) => {
                 state.budget.steps -= 1;
                 state.budget.lives -= 1;
                 let (labels, machine) = (self.births(state)[birth], self.machines(state)[on]);
                 state.lives += 1;
-                let node = Node { life: state.lives, labels, mark: Mark::None, machine };
+                let born = labels.lacks(given);
+                let labels = labels.over(given);
+                let node = Node { life: state.lives, labels, born, mark: Mark::None, machine };
                 state.server.nodes.push(Some(node));
             }
-            Action::Label(key, value) => state.change(|node| node.labels.0[key] = value),
+            // Not in this model: who changes it and changes it back, before anybody looked.
+            Action::Label(key, value) => state.change(|node| {
+                node.labels.0[key] = value;
+                node.born.0[key] = 0;
+            }),
             Action::Role(value) => state.change(|node| node.machine.role = value),
             Action::Tell => state.change(|node| node.machine.told = true),
             Action::Delete => {

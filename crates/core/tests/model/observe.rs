@@ -5,10 +5,15 @@ use perennial_core::record::Version;
 use uuid::Uuid;
 
 use super::guards::Guard;
-use super::state::{NODE, Node, Removed, Replica, State, Stored, policy};
+use super::state::{BARE, NODE, Node, Removed, Replica, State, Stored, policy};
 
 pub(crate) fn seen(version: Version, stored: &Stored, body: Body) -> Seen {
     Seen { uid: Uuid::from_u128(u128::from(stored.uid)), version, foreign: false, body }
+}
+
+/// The node as one sees it who does not read stamps.
+fn unstamped(node: Node, without: Option<Guard>) -> Node {
+    if without == Some(Guard::Stamp) { Node { born: BARE, ..node } } else { node }
 }
 
 fn whole(version: Version, stored: &Stored) -> Seen {
@@ -43,7 +48,7 @@ impl State {
             live.version = live.version.max(version);
             return;
         }
-        let mut live = node.live(version, Provider::Unread);
+        let mut live = unstamped(node, without).live(version, Provider::Unread);
         if without == Some(Guard::Mark) {
             live.mark = perennial_core::keeper::Mark::None;
         }
@@ -64,7 +69,7 @@ impl State {
     ) {
         let now = self.now();
         let replica = &mut self.replicas[at];
-        let mut end = node.end(deleted, provider, now);
+        let mut end = unstamped(node, without).end(deleted, provider, now);
         match without {
             Some(Guard::Merge) => end.mark = perennial_core::keeper::Mark::Given,
             Some(Guard::Mark) => end.mark = perennial_core::keeper::Mark::None,
@@ -194,7 +199,7 @@ impl State {
             replica.held = true;
             return;
         }
-        let mut live = node.live(head, node.machine.provider());
+        let mut live = unstamped(node, without).live(head, node.machine.provider());
         if without == Some(Guard::Mark) {
             live.mark = perennial_core::keeper::Mark::None;
         }

@@ -14,9 +14,10 @@ impl fmt::Display for State {
             Some(node) => {
                 write!(
                     f,
-                    "node U{}{:?}{} {:?} @{}",
+                    "node U{}{:?} born {:?}{} {:?} @{}",
                     node.life,
                     node.labels.0,
+                    node.born.0,
                     node.machine,
                     node.mark,
                     self.server.node_head()

@@ -71,6 +71,8 @@ impl Labels {
 pub(crate) struct Node {
     pub(crate) life: u8,
     pub(crate) labels: Labels,
+    /// Those that it was born with, as its stamp says and as they still are.
+    pub(crate) born: Labels,
     pub(crate) mark: Mark,
     pub(crate) machine: Machine,
 }
@@ -87,7 +89,13 @@ impl Node {
     fn content(self) -> Content {
         let mut labels = self.labels.pairs();
         labels.extend(self.machine.role_pair());
-        Content { labels, ..Content::default() }
+        let born = if self.mark == Mark::None { self.born.pairs() } else { Pairs::new() };
+        Content { labels, born, ..Content::default() }
+    }
+
+    /// What it bears of itself, until its mark says that all of it is its own.
+    pub(crate) fn own(self) -> Labels {
+        if self.mark == Mark::None { self.born.lacks(self.labels) } else { self.labels }
     }
 
     /// What a watch of metadata can tell from another version of it.

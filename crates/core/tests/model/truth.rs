@@ -9,8 +9,9 @@
 use perennial_core::keeper::{Mark, Notice, Patch, Write};
 use perennial_core::record::{Record, State as Phase, Version};
 
+use super::apply::patched;
 use super::machines::Lives;
-use super::state::{BARE, Labels, NARROW, Node, Replica, Server, State, kept, life};
+use super::state::{BARE, KEYS, Labels, NARROW, Node, Replica, Server, State, kept, life};
 
 /// What must never break, and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,8 +132,10 @@ impl Truth {
             let mut all: Vec<Labels> = if own {
                 vec![node.labels]
             } else {
-                owed.iter().map(|owed| node.labels.over(*owed)).collect()
+                owed.iter().map(|owed| node.own().over(*owed)).collect()
             };
+            // Where nothing was owed to it, what it was born with may have become its own.
+            all.extend((!own && owed.contains(&BARE)).then_some(node.labels));
             let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
             if !own && (unknown || self.adrift) || deleted <= self.removed {
                 all.extend(owed);
@@ -344,7 +347,11 @@ impl State {
         if again {
             return;
         }
-        if node.labels.lacks(labels) != labels {
+        let taken = patch
+            .unset
+            .iter()
+            .any(|key| !KEYS.iter().zip(node.born.0).any(|(own, born)| key == own && born != 0));
+        if node.own().lacks(labels) != labels || taken {
             self.breaks(Broken::Overwritten);
         }
         self.truth.confused |= self.replicas[at].epoch != self.epoch;
@@ -352,7 +359,7 @@ impl State {
         let right = self.truth.owed(&self.server, born, eyes);
         if !self.by_machine()
             && !self.truth.confused
-            && !right.iter().any(|right| node.labels.lacks(*right) == labels)
+            && !right.iter().any(|right| patched(node.labels, patch) == node.own().over(*right))
         {
             self.breaks(Broken::Lost);
         }

@@ -1,7 +1,10 @@
 //! Every call the keeper makes, each with its precondition and its deadline.
 
+use std::collections::BTreeMap;
+
 use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
 use kube::core::request::Request as Resource;
+use perennial_core::keeper::born::STAMP_PREFIX;
 use perennial_core::keeper::{Patch, Seen};
 use perennial_core::kept::Taint;
 use perennial_core::record::{DATA_KEY, Record, Version, record_name};
@@ -83,17 +86,22 @@ impl Api {
     /// Patches a Node, if it is still the incarnation and the version that was decided on: as it is now, and whether
     /// it is Ready.
     pub(crate) async fn patch_node(&self, name: &str, patch: &Patch) -> Result<(NodeObject, bool), ApiError> {
-        let mut annotations = patch.annotations.clone();
-        annotations.extend(patch.mark.annotation(&self.installation, patch.uid));
+        let set = |(key, value): (String, String)| (key, Some(value));
+        let marked = patch.mark.annotation(&self.installation, patch.uid);
+        // A node that bears its mark needs no stamp.
+        let stamp = (format!("{STAMP_PREFIX}{}", self.installation), None);
+        let annotations = patch.annotations.clone().into_iter().chain(marked).map(set).chain([stamp]);
         let mut body = json!({
             "metadata": {
                 "uid": patch.uid,
                 "resourceVersion": patch.version.to_string(),
-                "annotations": annotations,
+                "annotations": annotations.collect::<BTreeMap<_, _>>(),
             },
         });
-        if !patch.labels.is_empty() {
-            body["metadata"]["labels"] = json!(patch.labels);
+        if !(patch.labels.is_empty() && patch.unset.is_empty()) {
+            let unset = patch.unset.iter().map(|key| (key.clone(), None));
+            let labels = patch.labels.clone().into_iter().map(set).chain(unset);
+            body["metadata"]["labels"] = json!(labels.collect::<BTreeMap<_, _>>());
         }
         if patch.cordon {
             body["spec"]["unschedulable"] = json!(true);

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomS
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use perennial_core::keeper::born::stamped;
 use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
@@ -192,18 +193,22 @@ impl NodeObject {
         let annotations = metadata.annotations.unwrap_or_default();
         let provider =
             spec.as_ref().map_or(Provider::Unread, |spec| Provider::Read(spec.provider_id.clone()));
+        let labels = metadata.labels.unwrap_or_default();
+        let mark = Mark::read(&annotations, installation, metadata.uid);
+        let born =
+            if mark == Mark::None { stamped(&labels, &annotations, installation) } else { Pairs::new() };
         Live {
             uid: metadata.uid,
             version: metadata.resource_version,
             created: metadata.creation_timestamp.unwrap_or(now),
             terminating: metadata.deletion_timestamp.is_some(),
-            mark: Mark::read(&annotations, installation, metadata.uid),
+            mark,
             hand: Hand::read(&annotations),
             digest: Digest::of(&[]),
             bare: true,
             wants_identity: false,
             provider,
-            content: Some(content(metadata.labels.unwrap_or_default(), annotations, spec, policy)),
+            content: Some(Content { born, ..content(labels, annotations, spec, policy) }),
         }
     }
 
@@ -252,6 +257,7 @@ fn content(labels: Pairs, mut annotations: Pairs, spec: Option<NodeSpec>, policy
         annotations,
         taints: taints.unwrap_or_default().into_iter().map(taint).collect(),
         unschedulable: unschedulable.unwrap_or_default(),
+        born: Pairs::new(),
     }
 }
 

@@ -88,7 +88,11 @@ impl Report {
         ready: bool,
         now: Timestamp,
     ) {
-        let Patch { uid, labels, annotations, taints, cordon, withheld, .. } = patch;
+        let Patch { uid, labels, annotations, taints, cordon, unset, withheld, .. } = patch;
+        if !unset.is_empty() {
+            let keys = list(&unset.iter().map(String::as_str).collect::<Vec<_>>());
+            info!(node = %name, %uid, keys, "born with what it had lost: taken back");
+        }
         let keys: Vec<&str> = labels.keys().chain(annotations.keys()).map(String::as_str).collect();
         let keys = keys.into_iter().chain(taints.iter().map(|taint| taint.key.as_str())).collect::<Vec<_>>();
         if keys.is_empty() && !cordon {

@@ -210,6 +210,7 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     fenced.refuses(annotation("perennial.dev/pause", "true"), not_kept).await;
     fenced.refuses(annotation("restored.perennial.dev/other", "a uid"), not_kept).await;
     fenced.refuses(annotation("example.com/owner", Value::Null), "removes no annotations").await;
+    fenced.refuses(annotation("born.perennial.dev/perennial", "team=blue"), not_kept).await;
     let metadata = |field: &str, value: Value| json!({ "metadata": { field: value } });
     fenced.refuses(metadata("finalizers", json!(["example.com/stay"])), "finalizers").await;
     let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "other", "uid": "1" }]);
@@ -226,6 +227,14 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     assert!(refused.contains("does not change the status"), "{refused}");
     let refused = fenced.patch_status(&label("kubernetes.io/os", "plan9")).await.unwrap_err();
     assert!(refused.contains("does not keep these labels"), "{refused}");
+    // What a node was born with can be taken back, and its stamp, but no more than the stamp says.
+    let born = json!({ "metadata": {
+        "labels": { "a": "1", "b": "2" }, "annotations": { "born.perennial.dev/perennial": "a=1 b=1" },
+    } });
+    fenced.as_admin.patch(NODE, &PatchParams::default(), &Patch::Merge(born)).await.unwrap();
+    fenced.refuses(label("b", Value::Null), "removes no labels").await;
+    fenced.allows(label("a", Value::Null)).await;
+    fenced.allows(annotation("born.perennial.dev/perennial", Value::Null)).await;
     // And nobody else is held to any of it.
     let patch =
         Patch::Merge(json!({ "metadata": { "labels": { "kubernetes.io/os": "plan9", "team": null } } }));

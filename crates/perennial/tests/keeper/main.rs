@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test needs and lacks fails it")]
 
 mod audit;
+mod born;
 mod ends;
 mod finalizers;
 mod follow;

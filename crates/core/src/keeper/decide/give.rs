@@ -33,7 +33,7 @@ impl Case<'_> {
             return Plan::Give(give(self.node, Some(record), memory, live, self.cx));
         }
         let Some(content) = &live.content else { return Plan::ReadNode };
-        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&record.labels())) else {
+        let Some(rule) = self.cx.policy.rule_for(&content.own().labels, Some(&record.labels())) else {
             return Plan::Rest(Why::Unmanaged);
         };
         if !record.waiting.is_empty() && live.provider == Provider::Unread {
@@ -97,10 +97,11 @@ impl Case<'_> {
     /// A node is back and its memory is at hand: who is it, and what is it owed?
     pub(super) fn returned(&self, record: Option<&Record>, memory: Memory, live: &Live) -> Plan {
         let Some(content) = &live.content else { return Plan::ReadNode };
-        let Some(rule) = self.cx.policy.rule_for(&content.labels, Some(&memory.labels())) else {
+        let Some(rule) = self.cx.policy.rule_for(&content.own().labels, Some(&memory.labels())) else {
             return Plan::Rest(Why::Unmanaged);
         };
-        if memory.is_empty() {
+        // What it was born with is taken back where nothing is remembered.
+        if memory.is_empty() && content.born.is_empty() {
             let kept = rule.keep(content);
             return match (self.inherit(record, live, rule), record) {
                 (Some(plan), _) => plan,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::dsl::{CLOSE_AFTER, NODE, NOW, OPEN_AFTER};
+use crate::keeper::born::born;
 use crate::keeper::{
     Body, Context, End, Erasure, Kin, Line, Live, Patch, Plan, RecordSight, Seen, Sight, Why, Write, decide,
 };
@@ -158,6 +159,12 @@ impl Case {
             live.judge(&self.policy, recorded.as_ref());
         }
         self
+    }
+
+    /// What a node that comes now with these labels, for this machine, is born with.
+    pub(super) fn bears(self, labels: &[(&str, &str)], machine: Option<&str>) -> Vec<(String, String)> {
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        born(NODE, &labels, machine, &self.line, &self.context()).into_iter().collect()
     }
 
     pub(super) fn plan(self) -> Plan {

@@ -54,7 +54,7 @@ pub(super) trait Bears: Sized {
 
 impl Bears for Live {
     fn pairs(&mut self) -> (&mut Pairs, &mut Pairs, &mut Vec<Taint>, &mut bool) {
-        let Content { labels, annotations, taints, unschedulable } =
+        let Content { labels, annotations, taints, unschedulable, born: _ } =
             self.content.as_mut().expect("said before `settled`");
         (labels, annotations, taints, unschedulable)
     }
@@ -66,7 +66,7 @@ impl Bears for Live {
 
 impl Bears for End {
     fn pairs(&mut self) -> (&mut Pairs, &mut Pairs, &mut Vec<Taint>, &mut bool) {
-        let Content { labels, annotations, taints, unschedulable } = &mut self.content;
+        let Content { labels, annotations, taints, unschedulable, born: _ } = &mut self.content;
         (labels, annotations, taints, unschedulable)
     }
 
@@ -109,6 +109,7 @@ pub(super) fn live(uid: Uuid, version: Version) -> Live {
 }
 
 pub(super) trait LiveWords: Sized {
+    fn born(self, key: &str, value: &str) -> Self;
     fn marked(self) -> Self;
     fn marked_full(self) -> Self;
     fn paused(self, yes: bool) -> Self;
@@ -116,6 +117,12 @@ pub(super) trait LiveWords: Sized {
 }
 
 impl LiveWords for Live {
+    fn born(mut self, key: &str, value: &str) -> Self {
+        let content = self.content.get_or_insert_default();
+        content.born.insert(key.to_owned(), value.to_owned());
+        self.label(key, value)
+    }
+
     fn marked(self) -> Self {
         Self { mark: Mark::Given, ..self }
     }
@@ -136,6 +143,11 @@ impl LiveWords for Live {
 }
 
 impl LiveWords for End {
+    fn born(mut self, key: &str, value: &str) -> Self {
+        self.content.born.insert(key.to_owned(), value.to_owned());
+        self.label(key, value)
+    }
+
     fn marked(self) -> Self {
         Self { mark: Mark::Given, ..self }
     }
@@ -294,6 +306,7 @@ pub(super) fn patch(uid: Uuid, version: Version, mark: Mark, labels: &[(&str, &s
         annotations: Pairs::new(),
         taints: Vec::new(),
         cordon: false,
+        unset: Vec::new(),
         mark,
         withheld: 0,
     }

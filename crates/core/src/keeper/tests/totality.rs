@@ -52,7 +52,7 @@ pub(super) fn content() -> impl Strategy<Value = Content> {
     (labels(), btree_map("[ab]", "[12]", 0..2), taints, any::<bool>()).prop_map(
         |(labels, annotations, taints, unschedulable)| {
             let taints = taints.into_iter().map(|(key, value)| taint(key, &value)).collect();
-            Content { labels, annotations, taints, unschedulable }
+            Content { labels, annotations, taints, unschedulable, born: Pairs::new() }
         },
     )
 }
@@ -105,7 +105,7 @@ prop_compose! {
         (given, paused, last) in (any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.1)),
         policy in 0..POLICIES.len(),
     ) -> Record {
-        let Content { labels, annotations, taints, unschedulable } = content;
+        let Content { labels, annotations, taints, unschedulable, born: _ } = content;
         let mut record = match state {
             State::Open => open(uid, version),
             State::Closed => closed(uid, version),

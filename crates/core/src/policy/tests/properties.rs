@@ -38,13 +38,19 @@ fn content() -> impl Strategy<Value = Content> {
         value,
     });
     (pairs(), pairs(), vec(taint, 0..6), any::<bool>()).prop_map(
-        |(labels, annotations, taints, unschedulable)| Content { labels, annotations, taints, unschedulable },
+        |(labels, annotations, taints, unschedulable)| Content {
+            labels,
+            annotations,
+            taints,
+            unschedulable,
+            born: Pairs::new(),
+        },
     )
 }
 
 fn as_content(kept: &Kept) -> Content {
     let Kept { labels, annotations, taints, unschedulable } = kept.clone();
-    Content { labels, annotations, taints, unschedulable }
+    Content { labels, annotations, taints, unschedulable, born: Pairs::new() }
 }
 
 proptest! {

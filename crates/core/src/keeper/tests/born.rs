@@ -1,0 +1,155 @@
+//! A node that is born with its labels, and what becomes of those that it should not have been born with.
+
+use super::dsl::*;
+use crate::keeper::Mark;
+use crate::keeper::born::{STAMP_PREFIX, is_kubelets_own, stamp, stamped};
+use crate::kept::Pairs;
+
+fn pairs(pairs: &[(&str, &str)]) -> Pairs {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn given(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    self::pairs(pairs).into_iter().collect()
+}
+
+const NOTHING: Vec<(String, String)> = Vec::new();
+
+#[test]
+fn nothing_is_given_that_a_kubelet_may_not_set_itself() {
+    let own = [
+        "team",
+        "example.com/team",
+        "kubernetes.io/os",
+        "topology.kubernetes.io/zone",
+        "node.kubernetes.io/pool",
+        "kubelet.kubernetes.io/pool",
+        "sub.node.kubernetes.io/pool",
+        "notkubernetes.io/pool",
+        "k8s.io.example.com/pool",
+        "kubernetes.io",
+    ];
+    let others = [
+        "node-role.kubernetes.io/db",
+        "node-restriction.kubernetes.io/db",
+        "example.com.node-restriction.kubernetes.io/db",
+        "kubernetes.io/role",
+        "kops.k8s.io/instancegroup",
+        "k8s.io/pool",
+        "mynode.kubernetes.io.k8s.io/pool",
+        "topology.kubernetes.io/rack",
+    ];
+    for (key, expected) in own.map(|key| (key, true)).into_iter().chain(others.map(|key| (key, false))) {
+        assert_eq!(is_kubelets_own(key), expected, "{key}");
+    }
+}
+
+#[test]
+fn a_node_is_born_with_what_is_closed() {
+    let record = closed(U1, 15).label("a", "1").label("b", "1").waits(ROLE, "", None);
+    assert_eq!(gone(15).with(record).bears(&[("b", "2")], None), given(&[("a", "1")]));
+}
+
+#[test]
+fn a_node_is_born_with_the_end_that_is_held_here() {
+    let ends = || [end(U1, 15).label("a", "2").label(ROLE, "")];
+    let record = open(U1, 10).label("a", "1").label("b", "1");
+    assert_eq!(gone(15).with(record.clone()).ends(ends()).bears(&[], None), given(&[("a", "2")]));
+    assert_eq!(gone(15).with_summary(&record).ends(ends()).bears(&[], None), given(&[("a", "2")]));
+    assert_eq!(gone(15).ends(ends()).bears(&[], None), given(&[("a", "2")]));
+}
+
+#[test]
+fn whoever_has_not_heard_of_the_end_gives_what_is_recorded_if_it_is_at_hand() {
+    let record = open(U1, 10).label("a", "1");
+    assert_eq!(
+        node(live(U1, 10).label("a", "1")).with(record.clone()).bears(&[], None),
+        given(&[("a", "1")])
+    );
+    assert_eq!(node(live(U1, 10)).with_summary(&record).settled().bears(&[], None), NOTHING);
+}
+
+#[test]
+fn a_node_is_born_with_nothing_where_nothing_is_known_or_wanted() {
+    let record = || closed(U1, 15).label("a", "1");
+    assert_eq!(gone(15).bears(&[], None), NOTHING);
+    assert_eq!(gone(15).records_unlisted().bears(&[], None), NOTHING);
+    assert_eq!(gone(15).with(record()).no_restore().bears(&[], None), NOTHING);
+    assert_eq!(gone(15).with(record().on_hold()).bears(&[], None), NOTHING);
+    assert_eq!(gone(25).with(record()).ends([end(U2, 25).paused(true)]).bears(&[], None), NOTHING);
+    assert_eq!(gone(25).with(record()).ends([end(U2, 25).forget()]).bears(&[], None), NOTHING);
+    let others = policy("rules: [{selector: pool=gpu}]");
+    assert_eq!(gone(15).with(record()).policy(others).bears(&[], None), NOTHING);
+    let narrow = policy("rules: [{labels: {include: [b]}}]");
+    assert_eq!(gone(15).with(record()).policy(narrow).bears(&[], None), NOTHING);
+}
+
+#[test]
+fn where_the_machine_counts_it_must_be_told_and_be_the_same() {
+    let record = || closed(U1, 15).label("a", "1").machine("m1");
+    let provider = || policy("rules: [{identity: provider}]");
+    assert_eq!(gone(15).with(record()).policy(provider()).bears(&[], Some("m1")), given(&[("a", "1")]));
+    assert_eq!(gone(15).with(record()).policy(provider()).bears(&[], Some("m2")), NOTHING);
+    assert_eq!(gone(15).with(record()).policy(provider()).bears(&[], None), NOTHING);
+    let unknown = closed(U1, 15).label("a", "1");
+    assert_eq!(gone(15).with(unknown).policy(provider()).bears(&[], None), NOTHING);
+}
+
+#[test]
+fn a_stamp_is_read_back_as_far_as_it_is_still_true() {
+    let annotations = |text: &str| pairs(&[(&format!("{STAMP_PREFIX}perennial"), text)]);
+    let labels = pairs(&[("a", "1"), ("b", ""), ("c", "1"), (ROLE, "")]);
+    let text = stamp(&pairs(&[("a", "1"), ("b", ""), ("c", "2"), ("d", "1")]));
+    assert_eq!(stamped(&labels, &annotations(&text), "perennial"), pairs(&[("a", "1"), ("b", "")]));
+    assert_eq!(stamped(&labels, &annotations(&text), "other"), Pairs::new());
+    for broken in ["", " ", "a", "=1", "a=1=1", "a =1", "\u{0}", &format!("{ROLE}=")] {
+        assert_eq!(stamped(&labels, &annotations(broken), "perennial"), Pairs::new(), "{broken:?}");
+    }
+}
+
+#[test]
+fn what_it_was_born_with_is_confirmed_or_put_right_with_the_mark() {
+    let record = || giving(U2, 20).label("a", "1").label("b", "1").label("c", "1");
+    // Right, wrong, missing, and what its kubelet set itself.
+    let node_ = live(U2, 20).born("a", "1").born("b", "0").label("d", "1");
+    node(node_).with(record()).patches(patch(U2, 20, Mark::Given, &[("b", "1"), ("c", "1")]));
+    // A label that was removed before the last life ended.
+    let node_ = live(U2, 20).born("a", "1").born("gone", "1");
+    let mut expected = patch(U2, 20, Mark::Given, &[("b", "1"), ("c", "1")]);
+    expected.unset = vec!["gone".to_owned()];
+    node(node_).with(record()).patches(expected);
+}
+
+#[test]
+fn what_it_was_born_with_is_taken_back_where_nothing_is_remembered() {
+    let record = closed(U1, 15);
+    node(live(U2, 20).born("a", "1")).with(record.clone()).gives(next(giving(U2, 20)));
+    let mut expected = patch(U2, 20, Mark::Given, &[]);
+    expected.unset = vec!["a".to_owned()];
+    node(live(U2, 20).born("a", "1")).with(giving(U2, 20)).patches(expected);
+}
+
+#[test]
+fn where_there_is_no_record_what_it_was_born_with_is_its_own() {
+    node(live(U2, 20).born("a", "1")).saves(first(open(U2, 20).label("a", "1")));
+}
+
+#[test]
+fn a_newborn_that_dies_unmarked_does_not_pass_on_what_it_was_born_with() {
+    let record = closed(U1, 15).label("a", "1").label("b", "1");
+    let ends = [end(U2, 25).born("a", "0").born("gone", "1").label("c", "1")];
+    gone(25)
+        .ends(ends)
+        .with(record.clone())
+        .closes(next(closed(U2, 25).label("a", "1").label("b", "1").label("c", "1").before(&record)));
+}
+
+#[test]
+fn the_rule_is_found_by_what_is_remembered_and_not_by_what_it_was_born_with() {
+    let pools = policy(
+        "rules: [{name: gpu, selector: pool=gpu, labels: {include: [pool, a]}}, {name: others, labels: {include: [pool, b]}}]",
+    );
+    let record = giving(U2, 20).label("pool", "cpu").label("b", "1").under(&pools);
+    let expected = patch(U2, 20, Mark::Given, &[("b", "1"), ("pool", "cpu")]);
+    node(live(U2, 20).born("pool", "gpu")).with(record).policy(pools).patches(expected);
+}
