@@ -19,6 +19,9 @@ E2E_ARGS ?=
 RESTART_KUBELET ?=
 # Which guards to take out; all of them if none are named
 GUARDS ?=
+# The toolchain that fuzzing needs, and how long each target takes
+NIGHTLY ?= nightly
+SECONDS ?= 60
 # The worker to restart; the first if none is named
 WORKER ?=
 # Choices of chaos
@@ -38,7 +41,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +103,17 @@ model: ## Explore the protocol exhaustively in larger bounds than the tests do (
 
 guards: controlplane ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
 	@dev/guards/run $(GUARDS)
+
+# With seeds of our own, and with what earlier runs found in target/fuzz; what it finds wrong is in fuzz/artifacts.
+fuzz: prerequisites ## Feed the parsers anything at all, each for some seconds (SECONDS=60; needs a nightly toolchain)
+	@cargo +$(NIGHTLY) --version >/dev/null 2>&1 || { echo "a nightly toolchain is missing: rustup toolchain install nightly, or NIGHTLY=nightly-2026-…" >&2; exit 1; }
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+	@set -e; for target in $$(cargo +$(NIGHTLY) fuzz list); do \
+	  mkdir -p target/fuzz/$$target; \
+	  echo "fuzz: $$target, $(SECONDS) s"; \
+	  cargo +$(NIGHTLY) fuzz run --target-dir target/fuzz/build $$target target/fuzz/$$target fuzz/corpus/$$target -- \
+	    -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0; \
+	done
 
 lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
