@@ -107,8 +107,8 @@ guards: controlplane ## Take out one guard at a time, and see that a test notice
 # With seeds of our own, and with what earlier runs found in target/fuzz; what it finds wrong is in fuzz/artifacts.
 fuzz: prerequisites ## Feed the parsers anything at all, each for some seconds (SECONDS=60; needs a nightly toolchain)
 	@cargo +$(NIGHTLY) --version >/dev/null 2>&1 || { echo "a nightly toolchain is missing: rustup toolchain install nightly, or NIGHTLY=nightly-2026-…" >&2; exit 1; }
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
-	@set -e; for target in $$(cargo +$(NIGHTLY) fuzz list); do \
+	@set -e; tool=$$(dev/cargo-tool cargo-fuzz 0.13.2); export PATH="$$tool:$$PATH"; \
+	for target in $$(cargo +$(NIGHTLY) fuzz list); do \
 	  mkdir -p target/fuzz/$$target; \
 	  echo "fuzz: $$target, $(SECONDS) s"; \
 	  cargo +$(NIGHTLY) fuzz run --target-dir target/fuzz/build $$target target/fuzz/$$target fuzz/corpus/$$target -- \
