@@ -16,8 +16,6 @@ use crate::sight::Sight;
 
 /// So many records are written to find out what suits the API server best.
 const PROBE: usize = 1500;
-/// More than these tell nothing more about a rate.
-const MOST: usize = 20_000;
 
 /// The way to write that is fastest here.
 pub(super) async fn best_manner(nodes: usize) -> anyhow::Result<Manner> {
@@ -47,7 +45,8 @@ pub(super) async fn measure(plan: &Plan, manner: Manner, results: &mut Results) 
     // Whoever is measured is observed, and that costs the API server something, too.
     let (mut seen_records, mut seen_nodes) =
         (Sight::of_records(&plane, NAMESPACE).await?, Sight::of_nodes(&plane).await?);
-    let records = plan.nodes.min(MOST);
+    // As many as there are nodes: the more there are, the more each costs etcd and the API server.
+    let records = plan.nodes;
     let took = raw.each(0..records, async |index| raw.send(made(index, "node")?).await).await?;
     add(Case::Capture, rate(records, took)?);
 
@@ -71,7 +70,7 @@ pub(super) async fn measure(plan: &Plan, manner: Manner, results: &mut Results) 
     add(Case::ReturnP50, milliseconds(patches.percentile(50)));
     add(Case::ReturnP99, milliseconds(patches.percentile(99)));
 
-    let many = MANY.min(plan.nodes).min(records);
+    let many = MANY.min(plan.nodes);
     raw.each(0..many, |index| raw.send(Call::delete(node_path(index)))).await?;
     seen_nodes.quiet(REST).await?;
     let took = raw.each(0..many, |index| comes_back(&raw, index)).await?;

@@ -13,6 +13,11 @@
 {{- end -}}
 {{- end }}
 
+{{/* The name of everything that belongs to the webhook. */}}
+{{- define "perennial.webhook" -}}
+{{- printf "%s-webhook" (include "perennial.fullname" .) -}}
+{{- end }}
+
 {{/* What pods are selected by. */}}
 {{- define "perennial.selector" -}}
 app.kubernetes.io/name: {{ include "perennial.name" . }}
@@ -99,6 +104,10 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- end }}
 {{- if $values.dryRun }}
 - --dry-run
+{{- else if and $values.webhook.enabled .part.restore }}
+- --webhook-address=:8443
+- --webhook-name={{ include "perennial.webhook" .root }}
+- --webhook-certificates={{ $values.webhook.certificates }}
 {{- end }}
 {{- end }}
 {{- if and .part.lister $values.lister.namespace }}

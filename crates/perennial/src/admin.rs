@@ -31,7 +31,7 @@ mod readiness;
 mod server;
 
 pub use readiness::{Readiness, ReadyHandle};
-pub use server::{Error, Server};
+pub use server::Server;
 
 /// What Prometheus negotiates for the format that `prometheus-client` writes.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

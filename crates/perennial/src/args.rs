@@ -184,6 +184,28 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAMES", help_heading = "Operating")]
     pub page_hosts: Option<String>,
 
+    /// Where the API server asks about nodes that come and go, or `off` [default: off]
+    ///
+    /// HTTPS on a port of its own, for the webhooks that the chart (`webhook.enabled`) or `deploy/webhook.yaml` define. With
+    /// it a node that comes back is born with its labels; without it they follow right after.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Webhook")]
+    pub webhook_address: Option<String>,
+
+    /// Name of the Service, the Secret and the configurations of the webhook [default: perennial-webhook]
+    #[arg(long, value_name = "NAME", help_heading = "Webhook")]
+    pub webhook_name: Option<String>,
+
+    /// Names and addresses by which the API server asks, with commas between; otherwise the Service's
+    #[arg(long, value_name = "NAMES", help_heading = "Webhook")]
+    pub webhook_hosts: Option<String>,
+
+    /// Who makes the certificates in the Secret: `own` or `given` [default: own]
+    ///
+    /// `own`: Perennial makes them, renews them and tells the API server whom to trust. `given`: somebody else does all
+    /// of that, such as cert-manager, and Perennial reads `tls.crt` and `tls.key`.
+    #[arg(long, value_name = "WHO", help_heading = "Webhook")]
+    pub webhook_certificates: Option<String>,
+
     /// `text` for a person or `json` for a machine; otherwise text on a terminal, json elsewhere
     #[arg(long, value_name = "FORMAT", help_heading = "Operating")]
     pub log_format: Option<String>,

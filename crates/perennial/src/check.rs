@@ -128,13 +128,14 @@ async fn allowed(client: &Client, config: &Config, findings: &mut Findings) {
 }
 
 fn review(permission: &Permission) -> SelfSubjectAccessReview {
-    let Permission { verb, group, resource, subresource, namespace } = permission;
+    let Permission { verb, group, resource, subresource, namespace, name } = permission;
     let attributes = ResourceAttributes {
         verb: Some((*verb).to_owned()),
         group: Some((*group).to_owned()),
         resource: Some((*resource).to_owned()),
         subresource: subresource.map(str::to_owned),
         namespace: namespace.clone(),
+        name: name.clone(),
         ..ResourceAttributes::default()
     };
     let spec = SelfSubjectAccessReviewSpec {
@@ -145,13 +146,16 @@ fn review(permission: &Permission) -> SelfSubjectAccessReview {
 }
 
 fn told(permission: &Permission) -> String {
-    let Permission { verb, group, resource, subresource, namespace } = permission;
+    let Permission { verb, group, resource, subresource, namespace, name } = permission;
     let mut told = format!("{verb} {resource}");
     if let Some(part) = subresource {
         told = format!("{told}/{part}");
     }
     if !group.is_empty() {
         told = format!("{told}.{group}");
+    }
+    if let Some(name) = name {
+        told = format!("{told} {name}");
     }
     match namespace {
         Some(namespace) => format!("{told} in {namespace}"),

@@ -21,6 +21,7 @@ mod page;
 mod policy_file;
 mod source;
 mod traces;
+mod webhook;
 
 pub use checking::CheckConfig;
 pub use desk::DeskConfig;
@@ -29,9 +30,10 @@ pub use page::PageConfig;
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
 pub use traces::TraceConfig;
+pub use webhook::WebhookConfig;
 
 use crate::args::{RunArgs, settings as names};
-use crate::keeper::Window;
+use crate::keeper::{Door, Window};
 use crate::log::{Format, LogConfig};
 use crate::members::Role;
 use crate::traces::Tracer;
@@ -81,6 +83,8 @@ pub struct Config {
     pub policy: PolicySource,
     /// Where traces are sent; `None` is nowhere.
     pub traces: Option<TraceConfig>,
+    /// What the webhook needs, where there is one.
+    pub webhook: Option<WebhookConfig>,
     /// The older operator's variables that were honoured, to be told in the log.
     pub honoured: Vec<&'static str>,
 }
@@ -125,6 +129,8 @@ pub struct KeeperConfig {
     pub tracer: Option<Tracer>,
     /// Through which the status page looks at the fleet, where there is one.
     pub window: Option<Window>,
+    /// At which the API server asks about nodes that come and go, where there is a webhook.
+    pub door: Option<Door>,
 }
 
 impl KeeperConfig {
@@ -146,6 +152,7 @@ impl KeeperConfig {
             retry_slowly: RETRY_SLOWLY,
             tracer: None,
             window: None,
+            door: None,
         }
     }
 }
@@ -251,13 +258,13 @@ impl Config {
             kubeconfig,
             context,
             namespace,
-            installation,
+            installation: _,
             policy,
-            resync,
-            concurrency,
-            no_capture,
-            no_restore,
-            dry_run,
+            resync: _,
+            concurrency: _,
+            no_capture: _,
+            no_restore: _,
+            dry_run: _,
             roles,
             listing_namespace,
             member: _,
@@ -265,15 +272,19 @@ impl Config {
             page,
             page_values,
             page_hosts,
+            webhook_address: _,
+            webhook_name: _,
+            webhook_hosts: _,
+            webhook_certificates: _,
             log_format,
             log_level,
             otlp_endpoint,
             otlp_sample,
             takeover: _,
             lease_duration: _,
-            close_after,
-            open_after,
-            collect_every,
+            close_after: _,
+            open_after: _,
+            collect_every: _,
         } = args;
         let mut sources = Sources::new(around);
 
@@ -281,52 +292,30 @@ impl Config {
         let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
         let policy = find_policy(&mut sources, policy.as_deref())?;
         let page = page::find(&mut sources, page.as_deref(), *page_values, page_hosts.as_deref())?;
-        let default = KeeperConfig::new(&namespace, policy.subscribe());
-        let keeper = KeeperConfig {
-            installation: sources
-                .checked(&names::INSTALLATION, installation.as_deref(), check::installation)?
-                .unwrap_or(default.installation),
-            resync: find_resync(&mut sources, resync.as_deref())?.unwrap_or(default.resync),
-            concurrency: sources
-                .checked(&names::CONCURRENCY, concurrency.as_deref(), check::concurrency)?
-                .unwrap_or(default.concurrency),
-            capture: !sources.switch(&names::NO_CAPTURE, *no_capture)?,
-            restore: !sources.switch(&names::NO_RESTORE, *no_restore)?,
-            dry_run: sources.switch(&names::DRY_RUN, *dry_run)?,
-            close_after: sources
-                .checked(&names::CLOSE_AFTER, close_after.as_deref(), check::duration(WITHIN_MINUTES))?
-                .unwrap_or(default.close_after),
-            open_after: sources
-                .checked(&names::OPEN_AFTER, open_after.as_deref(), check::duration(WITHIN_MINUTES))?
-                .unwrap_or(default.open_after),
-            collect_every: sources
-                .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
-                .unwrap_or(default.collect_every),
-            retry_slowly: default.retry_slowly,
-            tracer: None,
-            window: page.is_some().then(Window::default),
-            namespace: default.namespace,
-            policy: default.policy,
-        };
-        if !keeper.capture && !keeper.restore {
-            return Err(Error::Conflict {
-                first: "--no-capture",
-                second: "--no-restore",
-                remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
-            });
-        }
+        let webhook = webhook::find(&mut sources, args, &namespace)?;
+        let keeper = find_keeper(&mut sources, args, &namespace, &policy)?;
+        // One that writes nothing has nobody born with anything, and makes no certificates.
+        let webhook = webhook.filter(|_| !keeper.dry_run);
+        let window = page.is_some().then(Window::default);
+        let keeper = KeeperConfig { window, door: webhook.is_some().then(Door::default), ..keeper };
         let (keeps, lister) =
             find_roles(&mut sources, roles.as_deref(), listing_namespace.as_deref(), &keeper)?;
+        if webhook.is_some() && !keeps {
+            return Err(Error::Conflict {
+                first: "--webhook-address",
+                second: "--roles lister",
+                remedy: "it is the keeper who knows what a node is born with; give --roles keeper, or leave it out",
+            });
+        }
         let mut members = find_members(&mut sources, args, &keeper)?;
         if !keeps {
             members.roles.clear();
         }
         members.roles.extend(lister.is_some().then_some(Role::List));
-        let admin =
-            match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::admin_address)? {
-                Some(admin) => admin,
-                None => check::admin_address(ADMIN_ADDRESS).unwrap_or_default(),
-            };
+        let admin = match sources.checked(&names::ADMIN_ADDRESS, admin_address.as_deref(), check::listen)? {
+            Some(admin) => admin,
+            None => check::listen(ADMIN_ADDRESS).unwrap_or_default(),
+        };
         let log = find_log(&mut sources, log_format.as_deref(), log_level.as_deref())?;
         let traces = traces::find(&mut sources, otlp_endpoint.as_deref(), otlp_sample.as_deref())?;
         Ok(Self {
@@ -341,9 +330,52 @@ impl Config {
             members,
             policy,
             traces,
+            webhook,
             honoured: sources.honoured,
         })
     }
+}
+
+/// What the keeper needs, but for those who look at it.
+fn find_keeper(
+    sources: &mut Sources<'_>,
+    args: &RunArgs,
+    namespace: &str,
+    policy: &PolicySource,
+) -> Result<KeeperConfig, Error> {
+    let RunArgs { installation, resync, concurrency, no_capture, no_restore, dry_run, .. } = args;
+    let RunArgs { close_after, open_after, collect_every, .. } = args;
+    let default = KeeperConfig::new(namespace, policy.subscribe());
+    let keeper = KeeperConfig {
+        installation: sources
+            .checked(&names::INSTALLATION, installation.as_deref(), check::installation)?
+            .unwrap_or(default.installation),
+        resync: find_resync(sources, resync.as_deref())?.unwrap_or(default.resync),
+        concurrency: sources
+            .checked(&names::CONCURRENCY, concurrency.as_deref(), check::concurrency)?
+            .unwrap_or(default.concurrency),
+        capture: !sources.switch(&names::NO_CAPTURE, *no_capture)?,
+        restore: !sources.switch(&names::NO_RESTORE, *no_restore)?,
+        dry_run: sources.switch(&names::DRY_RUN, *dry_run)?,
+        close_after: sources
+            .checked(&names::CLOSE_AFTER, close_after.as_deref(), check::duration(WITHIN_MINUTES))?
+            .unwrap_or(default.close_after),
+        open_after: sources
+            .checked(&names::OPEN_AFTER, open_after.as_deref(), check::duration(WITHIN_MINUTES))?
+            .unwrap_or(default.open_after),
+        collect_every: sources
+            .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
+            .unwrap_or(default.collect_every),
+        ..default
+    };
+    if !keeper.capture && !keeper.restore {
+        return Err(Error::Conflict {
+            first: "--no-capture",
+            second: "--no-restore",
+            remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
+        });
+    }
+    Ok(keeper)
 }
 
 /// Whether nodes are kept, and what the lister needs where listings are published.

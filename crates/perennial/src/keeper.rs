@@ -13,7 +13,9 @@ pub(crate) mod api;
 mod apply;
 mod brake;
 mod check;
+pub(crate) mod door;
 mod fleet;
+mod hatch;
 pub(crate) mod ledger;
 mod metrics;
 pub(crate) mod object;
@@ -45,13 +47,15 @@ use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
 use crate::config::KeeperConfig;
 use crate::members::{Membership, Roster};
 use check::Checked;
+use door::AtTheDoor;
 use fleet::count;
 use ledger::{Ledger, Looked, Name, Next, View};
 use report::Report;
 use seen::Before;
 use spans::{Applying, Spans};
-use window::{Ask, Kind};
+use window::Kind;
 
+pub use door::Door;
 pub use metrics::Metrics;
 pub use window::Window;
 
@@ -110,6 +114,7 @@ pub async fn run(
         workers: HashMap::new(),
         checks: JoinSet::new(),
         brake: Arc::default(),
+        door: AtTheDoor::default(),
         spans,
         records: 0,
         head: 0,
@@ -173,6 +178,7 @@ struct Keeper {
     /// What is being read of the cluster as a whole: one thing at a time.
     checks: JoinSet<Checked>,
     brake: Arc<Brake>,
+    door: AtTheDoor,
     spans: Spans,
     /// How many records there are, as of the last count.
     records: usize,
@@ -194,6 +200,7 @@ impl Keeper {
         let mut rosters = self.membership.roster.clone();
         let mut roster_followed = true;
         let mut questions = self.config.window.as_ref().and_then(Window::questions);
+        let mut door = self.config.door.as_ref().and_then(Door::questions);
         loop {
             let timer = self.until_timer();
             tokio::select! {
@@ -206,7 +213,8 @@ impl Keeper {
                 _ = resync.tick() => self.resync(),
                 _ = collect.tick() => self.collect(),
                 _ = progress.tick() => self.tell_progress(),
-                Some(ask) = next_question(&mut questions) => self.answer(ask),
+                Some(ask) = hatch::next(&mut questions) => self.answer(ask),
+                Some(question) = hatch::next(&mut door) => self.at_the_door(question),
                 changed = policies.changed(), if policy_followed => match changed {
                     Ok(()) => self.change_policy(policies.borrow_and_update().clone()),
                     Err(_) => policy_followed = false,
@@ -270,6 +278,7 @@ impl Keeper {
         if let Looked::Skipped(why) = self.ledger.look(name, &view) {
             self.report.skipped(name, self.ledger.entry(name).as_deref(), why);
         }
+        self.looked(name);
         if self.spans.are_wanted() {
             if self.ledger.is_pending(name) {
                 self.spans.observe(name, "look");
@@ -312,6 +321,7 @@ impl Keeper {
                 if let Some(story) = self.story() {
                     story.tell(Kind::Left, &name, Some(uid), "left the cluster", now);
                 }
+                self.left(&name);
                 self.heard(&name, "node_deleted");
             }
             Event::Unchanged(nodes) => {
@@ -435,14 +445,6 @@ impl Keeper {
         self.metrics.inflight.set(count(self.work.len()));
         self.metrics.brake.set(i64::from(self.brake.is_engaged()));
         self.membership.metrics.share.set(ratio(counts.first, counts.nodes));
-    }
-}
-
-/// The next question of somebody who looks; for ever if nobody can.
-async fn next_question(questions: &mut Option<Receiver<Ask>>) -> Option<Ask> {
-    match questions {
-        Some(questions) => questions.recv().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -4,7 +4,8 @@
 //! command line ─┐
 //! environment  ─┼─> args (as typed) ─> config (checked, ready) ─> run ─┬─> admin: probes, metrics
 //! policy file  ─┘                                                     ├─> members: who else is at work
-//!                                                                       └─> keeper: observe, decide, apply
+//!                                                                       ├─> keeper: observe, decide, apply
+//!                                                                       └─> webhook: what nodes are born with
 //!                                                          └─> cli: what people see and do, with their own account
 //! ```
 //!
@@ -22,6 +23,7 @@ pub mod cluster;
 pub mod config;
 mod https;
 pub mod keeper;
+mod listener;
 pub mod lister;
 pub mod log;
 pub mod members;
@@ -29,6 +31,7 @@ pub mod metrics;
 mod run;
 pub mod shutdown;
 pub mod traces;
+pub mod webhook;
 
 pub use args::Args;
 pub use config::{Config, KeeperConfig, ListerConfig, MembersConfig};

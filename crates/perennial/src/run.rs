@@ -23,7 +23,8 @@ use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
 use crate::shutdown::{self, Ended};
 use crate::traces::{self, Traces};
-use crate::{keeper, log, metrics};
+use crate::webhook::{self, Webhook};
+use crate::{keeper, listener, log, metrics};
 
 /// Why `perennial` cannot start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +38,9 @@ pub enum Error {
     /// No client can be made.
     #[error(transparent)]
     Client(#[from] client::Error),
-    /// The admin server cannot listen.
+    /// A port cannot be listened on.
     #[error(transparent)]
-    Admin(#[from] admin::Error),
+    Listener(#[from] listener::Error),
     /// The system gives no threads, or no signals.
     #[error("the system refuses: {0}")]
     System(#[from] std::io::Error),
@@ -131,6 +132,7 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
         members,
         policy,
         traces,
+        webhook,
         honoured,
     } = config;
     let lists = lister.is_some();
@@ -161,6 +163,18 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let pages = Pages::default();
     let sources =
         page.map(|page| Sources::new(page, keeps.then_some(&keeper), &members, lists.then(|| pages.clone())));
+    // Like those below: whoever asks it goes to another replica while this one drains, and is answered until then.
+    let _webhook = match webhook.zip(keeper.door.clone()) {
+        Some((config, door)) => {
+            let measured = Arc::new(webhook::Metrics::register(section));
+            let webhook = Webhook::bind(config).await?;
+            info!(address = %webhook.address(), "serving the webhook");
+            let installation = keeper.installation.clone();
+            let serving = webhook.serve(cluster.clone(), installation, door, measured, stop.clone());
+            Some(AbortOnDropHandle::new(tokio::spawn(serving)))
+        }
+        None => None,
+    };
     let parts = Parts {
         cluster: cluster.clone(),
         roster: sources.as_ref().map(|sources| sources.roster.clone()).unwrap_or_default(),

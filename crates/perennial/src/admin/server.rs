@@ -1,9 +1,8 @@
 //! A small HTTP/1 server that nobody can hold up: bounded connections, headers and time.
 //!
-//! `axum::serve` sets none of these bounds, so the accept loop is here.
+//! `axum::serve` sets none of these bounds.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,14 +14,14 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::net::TcpStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{debug, warn};
+use tracing::debug;
 
-/// Connections at once: a kubelet and a few Prometheus servers need a handful.
-const CONNECTIONS: usize = 64;
+use crate::listener::{Error, Listener, Purpose};
+
+/// A kubelet and a few Prometheus servers need a handful of connections.
+const PURPOSE: Purpose = Purpose { serves: "probes and metrics", flag: "--admin-address", connections: 64 };
 /// The most a request's head may take, in bytes and in lines.
 const HEAD: usize = 16 * 1024;
 const HEADERS: usize = 64;
@@ -30,95 +29,28 @@ const HEADERS: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a connection may last, slow readers included. Each serves one request. A stream has a [`Leash`] instead.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
-/// How long to wait when the kernel gives no connection (no file descriptors left, for one).
-const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why the admin server cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another process listens there.
-    #[error("cannot serve probes and metrics: {0} is in use; choose another with --admin-address, or `off`")]
-    InUse(SocketAddr),
-    /// The kernel refuses the address.
-    #[error(
-        "cannot serve probes and metrics on {address}: {source}; choose another with --admin-address, or `off`"
-    )]
-    Bind {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-}
-
-/// A listener that has its port and waits to serve.
+/// A server that has its port and waits to serve.
 #[derive(Debug)]
-pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
-}
+pub struct Server(Listener);
 
 impl Server {
-    /// Takes the port. Every IPv6 address includes every IPv4 one; on a host without IPv6 it is the
-    /// IPv4 ones alone.
+    /// Takes the port.
     pub async fn bind(address: SocketAddr) -> Result<Self, Error> {
-        let mut bound = TcpListener::bind(address).await;
-        if address.is_ipv6() && address.ip().is_unspecified() && bound.as_ref().is_err_and(lacks_ipv6) {
-            bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
-        }
-        let listener = bound.map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => Error::InUse(address),
-            _ => Error::Bind { address, source },
-        })?;
-        let address = listener.local_addr().map_err(|source| Error::Bind { address, source })?;
-        Ok(Self { listener, address })
+        Listener::bind(address, PURPOSE).await.map(Self)
     }
 
-    /// Where it listens: the port that was given for port 0.
+    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// Serves until it is stopped; requests under way are dropped then.
     pub async fn serve(self, routes: Router, stop: CancellationToken) {
-        let permits = Arc::new(Semaphore::new(CONNECTIONS));
-        let mut connections = JoinSet::new();
-        loop {
-            // The permit comes before the connection: what is too much waits in the kernel's queue.
-            let accepted = async {
-                let permit = permits.clone().acquire_owned().await;
-                (permit, self.listener.accept().await)
-            };
-            let (permit, accepted) = tokio::select! {
-                () = stop.cancelled() => return,
-                Some(_) = connections.join_next() => continue,
-                accepted = accepted => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    let routes = routes.clone();
-                    connections.spawn(async move {
-                        serve_one(stream, routes).await;
-                        drop(permit);
-                    });
-                }
-                Err(error) => {
-                    warn!(%error, "no connection for probes and metrics; trying again");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        self.0.serve(|stream| serve_one(stream, routes.clone()), stop).await;
     }
 }
-
-fn lacks_ipv6(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable)
-        || error.raw_os_error() == Some(ADDRESS_FAMILY_NOT_SUPPORTED)
-}
-
-/// Linux's `EAFNOSUPPORT`, which the standard library has no name for.
-const ADDRESS_FAMILY_NOT_SUPPORTED: i32 = 97;
 
 /// What a connection that lasts hangs on, in the extensions of its request: whoever takes it off the clock holds the
 /// end, and the connection ends when they let go. A client that does not read cannot prevent that.

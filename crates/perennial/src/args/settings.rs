@@ -59,6 +59,11 @@ pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_
 pub(crate) const PAGE: Setting = setting("--page", "PERENNIAL_PAGE");
 pub(crate) const PAGE_VALUES: Setting = setting("--page-values", "PERENNIAL_PAGE_VALUES");
 pub(crate) const PAGE_HOSTS: Setting = setting("--page-hosts", "PERENNIAL_PAGE_HOSTS");
+pub(crate) const WEBHOOK_ADDRESS: Setting = setting("--webhook-address", "PERENNIAL_WEBHOOK_ADDRESS");
+pub(crate) const WEBHOOK_NAME: Setting = setting("--webhook-name", "PERENNIAL_WEBHOOK_NAME");
+pub(crate) const WEBHOOK_HOSTS: Setting = setting("--webhook-hosts", "PERENNIAL_WEBHOOK_HOSTS");
+pub(crate) const WEBHOOK_CERTIFICATES: Setting =
+    setting("--webhook-certificates", "PERENNIAL_WEBHOOK_CERTIFICATES");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
 // These two have the names that every OpenTelemetry program knows.
@@ -135,6 +140,10 @@ pub(crate) const RUN: &[Setting] = &[
     PAGE,
     PAGE_VALUES,
     PAGE_HOSTS,
+    WEBHOOK_ADDRESS,
+    WEBHOOK_NAME,
+    WEBHOOK_HOSTS,
+    WEBHOOK_CERTIFICATES,
     LOG_FORMAT,
     LOG_LEVEL,
     OTLP_ENDPOINT,

@@ -1,6 +1,6 @@
 //! What an account has to be allowed for the roles it is to play: the same as `deploy/rbac*.yaml` grant.
 
-use crate::config::{Config, KeeperConfig, ListerConfig};
+use crate::config::{Config, KeeperConfig, ListerConfig, WebhookConfig};
 
 /// One thing that has to be allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) struct Permission {
     pub(super) subresource: Option<&'static str>,
     /// In this namespace; in all of them where there is none.
     pub(super) namespace: Option<String>,
+    /// Of this name; of all where there is none.
+    pub(super) name: Option<String>,
 }
 
 /// Where Events about nodes live.
@@ -25,6 +27,9 @@ pub(super) fn needed(config: &Config) -> Vec<Permission> {
     }
     if let Some(lister) = &config.lister {
         needed.extend(self::lister(lister));
+    }
+    if let Some(webhook) = &config.webhook {
+        needed.extend(self::webhook(webhook));
     }
     // One that writes nothing does not announce itself.
     if !config.keeper.dry_run {
@@ -53,6 +58,17 @@ fn keeper(config: &KeeperConfig) -> Vec<Permission> {
     needed
 }
 
+fn webhook(config: &WebhookConfig) -> Vec<Permission> {
+    let verbs: &[&str] = if config.own { &["get", "patch"] } else { &["get"] };
+    let mut needed = all(verbs, "", "secrets", Some(&config.namespace));
+    if config.own {
+        for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+            needed.extend(all(verbs, "admissionregistration.k8s.io", kind, None));
+        }
+    }
+    needed.into_iter().map(|one| Permission { name: Some(config.name.clone()), ..one }).collect()
+}
+
 fn lister(config: &ListerConfig) -> Vec<Permission> {
     let namespace = config.namespace.as_deref();
     let mut needed = all(WATCH, "perennial.dev", "listings", namespace);
@@ -77,6 +93,7 @@ fn all(
         resource,
         subresource: None,
         namespace: namespace.clone(),
+        name: None,
     };
     verbs.iter().map(one).collect()
 }

@@ -149,7 +149,7 @@ pub(super) fn concurrency(text: &str) -> Result<usize, String> {
 }
 
 /// An address to listen on; a port alone is every address; `off` is none.
-pub(super) fn admin_address(text: &str) -> Result<Option<SocketAddr>, String> {
+pub(super) fn listen(text: &str) -> Result<Option<SocketAddr>, String> {
     if text.eq_ignore_ascii_case("off") {
         return Ok(None);
     }

@@ -69,7 +69,7 @@ impl ListConfig {
         let dry_run = sources.switch(&names::DRY_RUN, args.dry_run)?;
         let verify = sources.checked(&names::VERIFY, args.verify.as_deref(), check::address)?;
         let admin = args.admin_address.as_deref();
-        let admin = sources.checked(&names::ADMIN_ADDRESS, admin, check::admin_address)?.flatten();
+        let admin = sources.checked(&names::ADMIN_ADDRESS, admin, check::listen)?.flatten();
         let log = find_log(sources, args.log_format.as_deref(), args.log_level.as_deref())?;
         let Destinations { places, older, published_as } = Destinations::find(sources, args)?;
         if places.is_empty() && !dry_run && verify.is_none() && admin.is_none() {

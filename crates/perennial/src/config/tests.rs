@@ -53,7 +53,9 @@ fn nothing_given_is_a_working_configuration() {
         retry_slowly,
         tracer,
         window,
+        door,
     } = config.keeper;
+    assert!(door.is_none() && config.webhook.is_none(), "nobody is asked unless somebody wants it");
     assert!(tracer.is_none() && config.traces.is_none(), "nothing is sent unless asked for");
     assert_eq!((namespace.as_str(), installation.as_str()), ("perennial", "perennial"));
     assert_eq!(**policy.borrow(), Policy::default());
@@ -69,6 +71,39 @@ fn nothing_given_is_a_working_configuration() {
     assert!(name.ends_with(&format!("-{}", std::process::id())), "{name}");
     assert_eq!(roles, [Role::Capture, Role::Restore]);
     assert_eq!((takeover, lease), (Duration::from_secs(5), Duration::from_secs(15)));
+}
+
+#[test]
+fn a_webhook_is_asked_by_the_name_of_its_service() {
+    let config = check(&["--webhook-address=:8443", "--namespace=ops"], &[]).unwrap();
+    assert!(config.keeper.door.is_some());
+    let webhook = config.webhook.unwrap();
+    assert_eq!((webhook.address, webhook.own), ("[::]:8443".parse().unwrap(), true));
+    assert_eq!((webhook.namespace.as_str(), webhook.name.as_str()), ("ops", "perennial-webhook"));
+    assert_eq!(webhook.hosts, ["perennial-webhook.ops.svc"]);
+    let more =
+        ["--webhook-name=hook", "--webhook-hosts=a.example.com, 10.0.0.7", "--webhook-certificates=given"];
+    let config = check(&[&["--webhook-address=127.0.0.1:1"], more.as_slice()].concat(), &[]).unwrap();
+    let webhook = config.webhook.unwrap();
+    assert_eq!((webhook.name.as_str(), webhook.own), ("hook", false));
+    assert_eq!(webhook.hosts, ["a.example.com", "10.0.0.7"]);
+}
+
+#[test]
+fn a_webhook_that_could_not_answer_is_refused_or_not_there() {
+    for broken in [
+        "--webhook-name=Not A Name",
+        "--webhook-hosts=a b",
+        "--webhook-hosts=",
+        "--webhook-certificates=mine",
+    ] {
+        assert!(check(&["--webhook-address=:1", broken], &[]).is_err(), "{broken}");
+    }
+    assert!(check(&["--webhook-address=8443"], &[]).is_err());
+    let error = check(&["--webhook-address=:1", "--roles=lister"], &[]).unwrap_err().to_string();
+    assert!(error.contains("--webhook-address"), "{error}");
+    assert!(check(&["--webhook-address=off"], &[]).unwrap().webhook.is_none());
+    assert!(check(&["--webhook-address=:1", "--dry-run"], &[]).unwrap().webhook.is_none());
 }
 
 #[test]

@@ -16,12 +16,14 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use perennial_core::keeper::born::born;
 use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
-use perennial_core::kept::Digest;
+use perennial_core::kept::{Digest, Pairs};
 use perennial_core::record::{Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::door::Comer;
 use super::fleet::{Counted, Counts, Fleet, Standing};
 use super::window::Cell;
 use crate::members::{Role, Roster};
@@ -353,6 +355,21 @@ impl Ledger {
     /// Whether somebody has to act on a line.
     pub(crate) fn is_pending(&self, name: &str) -> bool {
         self.lines.get(name).is_some_and(|entry| entry.counted.standing == Standing::Pending)
+    }
+
+    /// What a node that comes now is born with.
+    pub(crate) fn born(&mut self, comer: &Comer, cx: &Context<'_>) -> Pairs {
+        let name = self.name(&comer.name);
+        let Some(entry) = self.lines.wake(&name) else { return Pairs::new() };
+        entry.recall();
+        let born = born(&name, &comer.labels, comer.machine.as_deref(), &entry.line, cx);
+        self.lines.sleep(&name);
+        born
+    }
+
+    /// Whether nothing is left to write about a line, or nothing that would be lost with its node.
+    pub(crate) fn is_recorded(&self, name: &str) -> bool {
+        self.lines.get(name).is_none_or(|entry| entry.is_recorded())
     }
 
     /// Counts anew for how many nodes this replica comes first.

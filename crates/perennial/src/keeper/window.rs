@@ -9,11 +9,9 @@
 
 mod story;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use tokio::sync::{mpsc, oneshot};
 
+use super::hatch::Hatch;
 use super::ledger::Name;
 
 pub(crate) use story::{Happened, Kind, Series, Slot, Story, WITHIN};
@@ -134,30 +132,22 @@ pub(crate) enum Ask {
 }
 
 /// A window into the keeper. Clones are the same window.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Window {
-    to: mpsc::Sender<Ask>,
-    from: Arc<Mutex<Option<mpsc::Receiver<Ask>>>>,
+    hatch: Hatch<Ask>,
     story: Story,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        let (to, from) = mpsc::channel(WAITING);
-        Self { to, from: Arc::new(Mutex::new(Some(from))), story: Story::default() }
-    }
-}
-
-impl fmt::Debug for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Window").finish_non_exhaustive()
+        Self { hatch: Hatch::new(WAITING), story: Story::default() }
     }
 }
 
 impl Window {
     /// The questions, for the one who answers them.
     pub(crate) fn questions(&self) -> Option<mpsc::Receiver<Ask>> {
-        self.from.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.hatch.questions()
     }
 
     /// What happened lately.
@@ -167,21 +157,17 @@ impl Window {
 
     /// Asks for the fleet. `None` while the keeper is too busy, or not there.
     pub(crate) async fn fleet(&self, all: bool) -> Option<Fleet> {
-        let (to, answer) = oneshot::channel();
-        self.to.try_send(Ask::Fleet { all, to }).ok()?;
-        answer.await.ok()
+        self.hatch.ask(|to| Ask::Fleet { all, to }).await
     }
 
     /// Asks for one line. `None` while nobody answers; `Some(None)` if there is no such line.
     pub(crate) async fn line(&self, name: &str) -> Option<Option<LineView>> {
-        let (to, answer) = oneshot::channel();
-        self.to.try_send(Ask::Line { name: name.to_owned(), to }).ok()?;
-        answer.await.ok()
+        self.hatch.ask(|to| Ask::Line { name: name.to_owned(), to }).await
     }
 
     /// Nobody looks any more: the keeper may forget what it noted for us.
     pub(crate) fn enough(&self) {
         // One that is too busy to hear it notes a bounded number of changes, and then no more.
-        let _ = self.to.try_send(Ask::Enough);
+        self.hatch.say(Ask::Enough);
     }
 }

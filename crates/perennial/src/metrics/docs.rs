@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use super::{encode, section};
 use crate::config::PolicyMetrics;
-use crate::{cluster, keeper, lister, members};
+use crate::{cluster, keeper, lister, members, webhook};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/perennial/files/alerts.yaml");
@@ -132,6 +132,23 @@ const ADVICE: &[(&str, &str)] = &[
     ("perennial_events_dropped_total", "Events are best effort, ten a second. The log has them all."),
     ("perennial_request_seconds", "The API server's own latency, as seen from here."),
     ("perennial_requests_inflight", "Watches are not counted."),
+    (
+        "perennial_births_total",
+        "`unanswered` is usual for a kubelet that starts again and has its Node. If nodes that return are among them, the watch lags behind by more than 0.1 s.",
+    ),
+    (
+        "perennial_deaths_total",
+        "`refused`: somebody could not delete a node, because its record could not be written; see `perennial_errors_total`.",
+    ),
+    ("perennial_webhook_broken_total", "Somebody who is not the API server talks to the webhook."),
+    (
+        "perennial_webhook_seconds",
+        "The API server waits for 1 s at a birth, and every second of it delays a registration.",
+    ),
+    (
+        "perennial_webhook_certificate",
+        "0 for more than a minute: the log says what is not in order with the Secret of the webhook.",
+    ),
     ("perennial_listings", "Compare it with `kubectl get listings -A`."),
     ("perennial_listing_endpoints", "A sudden drop: see the Service, and the guards of its Listing."),
     (
@@ -182,6 +199,7 @@ fn sections() -> Vec<(&'static str, Registry)> {
         ("Nodes and their records", of(|registry| drop(keeper::Metrics::register(registry)))),
         ("Replicas", of(|registry| drop(members::Metrics::register(registry)))),
         ("The API server", of(|registry| drop(cluster::Metrics::register(registry)))),
+        ("The webhook", of(|registry| drop(webhook::Metrics::register(registry)))),
         ("Listings", of(|registry| drop(lister::Metrics::register(registry)))),
         ("The policy", of(|registry| drop(PolicyMetrics::register(registry)))),
         ("The process", super::registry()),

@@ -42,6 +42,23 @@ const MANIFESTS: &[Manifest] = &[
         ],
     },
     Manifest {
+        file: "webhook.yaml",
+        about: "What the API server asks before a Node is created (docs/born.md), beside perennial.yaml: `perennial run` there needs\n\
+                --webhook-address=:8443 --webhook-name=perennial-webhook, and a port of the name webhook.",
+        arguments: &["--show-only", "templates/webhook.yaml", "--set", "webhook.enabled=true"],
+    },
+    Manifest {
+        file: "webhook-strict.yaml",
+        about: "Beside webhook.yaml: a node is deleted only once what is kept of it is recorded. Where Perennial is away, no node can be\n\
+                deleted, but for one with the annotation perennial.dev/delete-unrecorded.",
+        arguments: &[
+            "--show-only",
+            "templates/webhook-strict.yaml",
+            "--set",
+            "webhook.enabled=true,webhook.strict=true",
+        ],
+    },
+    Manifest {
         file: "rbac-lister.yaml",
         about: "Everything the lister may do for all namespaces, and nothing it does not need: a test runs it with exactly this\n\
                 and rbac-listings.yaml, and fails if a verb is missing or unused. Secrets are not here: see there.",

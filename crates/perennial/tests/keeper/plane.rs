@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::Api;
@@ -61,9 +61,11 @@ impl Drop for Plane {
     }
 }
 
-/// Removes what the test before left: nodes, Events, admission policies.
+/// Removes what the test before left: nodes, Events, admission policies, webhooks.
 async fn clean(plane: &ControlPlane) {
     let (all, delete) = (ListParams::default(), DeleteParams::default());
+    let hooks: Api<MutatingWebhookConfiguration> = Api::all(plane.admin());
+    hooks.delete_collection(&delete, &all).await.unwrap();
     let nodes: Api<Node> = Api::all(plane.admin());
     for node in nodes.list(&all).await.unwrap() {
         if node.metadata.finalizers.is_some_and(|finalizers| !finalizers.is_empty()) {

@@ -223,9 +223,14 @@ impl World {
 
     /// Starts one more keeper, configured like the first but for this.
     pub(crate) async fn start_keeper_beside(&mut self, change: impl FnOnce(&mut KeeperConfig)) {
+        self.start_keeper_by(self.account.clone(), change).await;
+    }
+
+    /// The same by another way to the API server.
+    pub(crate) async fn start_keeper_by(&mut self, account: Client, change: impl FnOnce(&mut KeeperConfig)) {
         let mut config = self.config.clone();
         change(&mut config);
-        let running = Self::run(self.account.clone(), config, None);
+        let running = Self::run(account, config, None);
         running.is_ready().await;
         self.beside.push(running);
     }

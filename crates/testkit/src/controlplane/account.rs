@@ -14,7 +14,12 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionCondition,
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+    core::Request,
+};
+use serde_json::json;
 use tokio::process::Command;
 
 use super::ControlPlane;
@@ -22,6 +27,8 @@ use crate::eventually;
 
 /// The service account of the file, and the namespace it is for.
 const ACCOUNT: &str = "perennial";
+/// The name of everything that belongs to the webhook.
+const WEBHOOK: &str = "perennial-webhook";
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const SOON: Duration = Duration::from_mins(1);
 
@@ -57,6 +64,33 @@ impl ControlPlane {
         ];
         self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await?;
         Ok(kubeconfig)
+    }
+
+    /// Has the API server ask this webhook about nodes, as `deploy/webhook.yaml` has it, or also `deploy/webhook-strict.yaml`;
+    /// only that it is asked here and not through a Service. Returns once the keeper's account may do what it needs for it.
+    pub async fn install_webhook(&self, namespace: &str, url: &str, strict: bool) -> anyhow::Result<()> {
+        self.grant(namespace, "webhook.yaml").await?;
+        let mut kinds = vec!["mutatingwebhookconfigurations"];
+        if strict {
+            self.grant(namespace, "webhook-strict.yaml").await?;
+            kinds.push("validatingwebhookconfigurations");
+        }
+        for (kind, path) in kinds.into_iter().zip(["born", "gone"]) {
+            let resource = Request::new(format!("/apis/admissionregistration.k8s.io/v1/{kind}"));
+            let asked = json!({ "service": null, "url": format!("{url}/{path}") });
+            let hook = json!({ "name": format!("{path}.perennial.dev"), "clientConfig": asked });
+            let patch = Patch::Strategic(json!({ "webhooks": [hook] }));
+            let request = resource.patch(WEBHOOK, &PatchParams::default(), &patch)?;
+            self.admin().request::<serde::de::IgnoredAny>(request).await.context(kind)?;
+        }
+        let mut asked = [
+            review("patch", "", "secrets", Some(namespace)),
+            review("patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", None),
+        ];
+        for ask in asked.iter_mut().filter_map(|ask| ask.spec.resource_attributes.as_mut()) {
+            ask.name = Some(WEBHOOK.to_owned());
+        }
+        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await
     }
 
     /// Applies a file of `deploy` as the admin does, for an installation in this namespace.

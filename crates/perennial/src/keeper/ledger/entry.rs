@@ -209,6 +209,12 @@ impl Entry {
             && self.urgency(plan) == Urgency::Later
     }
 
+    /// Whether nothing is left to write about it, as of the last look, or nothing that would be lost with its node.
+    pub(super) fn is_recorded(&self) -> bool {
+        let behind = matches!(self.skipped, Some(Why::Lagging | Why::NotSynced));
+        !self.busy && !behind && (self.pending.is_none() || self.counted.current)
+    }
+
     /// What the plan's writes are conditioned on.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.line.seen()
@@ -247,7 +253,8 @@ impl Entry {
         }
     }
 
-    fn recall(&mut self) -> bool {
+    /// Takes what it remembers of its record for what it knows of it.
+    pub(super) fn recall(&mut self) -> bool {
         self.memo.take().is_some_and(|record| self.line.recall(record))
     }
 

@@ -1,0 +1,150 @@
+//! What the API server asks before a Node is created or deleted, over TLS on a port of its own.
+//!
+//! ```text
+//!              AdmissionReview
+//! API server ────────────────> server ──> review (pure) ──> keeper::Door
+//!                                ^ serves with
+//! Secret <──> certificates ──────┴──> caBundle of the webhook's configurations
+//! ```
+//! | path | asked before | answers |
+//! | --- | --- | --- |
+//! | `/born` | a Node is created | the labels it is born with |
+//! | `/gone` | a Node is deleted | yes, once what is kept of it is recorded |
+//!
+//! Nothing here may keep a node from registering: whoever cannot tell says yes and adds nothing, and the keeper gives the
+//! node its own once it is there.
+
+mod certificates;
+mod metrics;
+mod review;
+mod server;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use http::{StatusCode, header};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::cluster::Cluster;
+use crate::config::WebhookConfig;
+use crate::keeper::Door;
+use crate::listener::{self, Listener, Purpose};
+use certificates::Certificates;
+use review::{Answer, Asked, Broken};
+use server::Serving;
+
+pub use certificates::Lives;
+pub use metrics::Metrics;
+
+/// An API server needs one connection, by HTTP/2.
+const PURPOSE: Purpose = Purpose { serves: "the webhook", flag: "--webhook-address", connections: 128 };
+/// The most that a review may take: more than the API server would store of a Node, twice.
+const MOST: usize = 4 * 1024 * 1024;
+/// How long a request's body may take.
+const BODY_TIME: Duration = Duration::from_secs(5);
+/// How long a newborn waits for the end of the one before it. Every kubelet that starts asks for a Node of its own, and most
+/// have one: they wait for nothing, and not for long.
+const COMES: Duration = Duration::from_millis(100);
+/// How long one that goes waits for its record. The API server waits for 10 s.
+const GOES: Duration = Duration::from_secs(8);
+
+/// A webhook that has its port and waits to serve.
+#[derive(Debug)]
+pub struct Webhook {
+    listener: Listener,
+    config: WebhookConfig,
+}
+
+impl Webhook {
+    /// Takes the port.
+    pub async fn bind(config: WebhookConfig) -> Result<Self, listener::Error> {
+        Ok(Self { listener: Listener::bind(config.address, PURPOSE).await?, config })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Answers for this keeper until the future is dropped. Once it is `closing`, connections end with what is asked on them,
+    /// and the API server goes to another replica.
+    pub async fn serve(
+        self,
+        cluster: Cluster,
+        installation: String,
+        door: Door,
+        metrics: Arc<Metrics>,
+        closing: CancellationToken,
+    ) {
+        let Self { listener, config } = self;
+        let serving = Arc::<Serving>::default();
+        let certificates = Certificates::new(cluster, config, serving.clone(), metrics.clone());
+        let desk = Arc::new(Desk { installation, door, metrics });
+        let routes = Router::new().route("/born", post(born)).route("/gone", post(gone)).with_state(desk);
+        let listen = server::serve(listener, serving, routes, closing);
+        tokio::join!(certificates.keep(), listen);
+    }
+}
+
+struct Desk {
+    installation: String,
+    door: Door,
+    metrics: Arc<Metrics>,
+}
+
+/// A Node is about to be created.
+async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+    let since = Instant::now();
+    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_create(&body)) {
+        Ok(asked) => asked,
+        Err(broken) => return desk.refuse(&broken),
+    };
+    let Some(comer) = asked.node else { return json(&Answer::Yes.to(&asked.uid)) };
+    // In a dry run too: nothing comes of an answer but the answer.
+    let given = timeout(COMES, desk.door.comes(comer.clone())).await.ok().flatten();
+    desk.metrics.born(given.as_ref(), since.elapsed());
+    let answer = given.map_or(Answer::Yes, |given| Answer::born(&comer, &given, &desk.installation));
+    json(&answer.to(&asked.uid))
+}
+
+/// A Node is about to be deleted.
+async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+    let since = Instant::now();
+    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_delete(&body)) {
+        Ok(asked) => asked,
+        Err(broken) => return desk.refuse(&broken),
+    };
+    let Some(node) = asked.node.filter(|_| !asked.dry_run) else { return json(&Answer::Yes.to(&asked.uid)) };
+    let name = node.metadata.name.clone();
+    let recorded = timeout(GOES, desk.door.goes(node)).await.ok().flatten().is_some();
+    desk.metrics.gone(recorded, since.elapsed());
+    let answer = if recorded { Answer::Yes } else { Answer::not_recorded(&name) };
+    json(&answer.to(&asked.uid))
+}
+
+impl Desk {
+    fn refuse(&self, broken: &Broken) -> Response {
+        debug!(%broken, "a question that is none");
+        self.metrics.broken();
+        (StatusCode::BAD_REQUEST, format!("{broken}\n")).into_response()
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Broken> {
+    let whole = timeout(BODY_TIME, to_bytes(body, MOST)).await.map_err(|_| Broken::Slow)?;
+    whole.map_err(|error| Broken::Unread(error.to_string()))
+}
+
+fn json(answer: &serde_json::Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+}

@@ -1,0 +1,383 @@
+//! Questions and answers, as `admission.k8s.io/v1` spells them.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use perennial_core::keeper::born::{STAMP_PREFIX, stamp};
+use perennial_core::kept::Pairs;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::keeper::NodeObject;
+use crate::keeper::door::Comer;
+
+const VERSION: &str = "admission.k8s.io/v1";
+const KIND: &str = "AdmissionReview";
+/// Whoever sets this on a Node deletes it without waiting for its record. The configuration of the webhook knows it too, so
+/// that it counts when nobody answers.
+pub(super) const BREAK_GLASS: &str = "perennial.dev/delete-unrecorded";
+
+/// Why a question cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    /// It did not come in time.
+    #[error("the request's body did not come in time")]
+    Slow,
+    /// It did not come whole, or is too long.
+    #[error("the request's body cannot be read: {0}")]
+    Unread(String),
+    /// It is something else.
+    #[error("not an AdmissionReview of {VERSION} that asks something: {0}")]
+    NotAReview(String),
+    /// Its Node is none.
+    #[error("the Node in it cannot be read: {0}")]
+    Node(String),
+}
+
+/// What is asked about a Node.
+#[derive(Debug)]
+pub(crate) struct Asked<T> {
+    /// The question's own name.
+    pub(super) uid: String,
+    /// Nothing comes of it, whatever is answered.
+    pub(super) dry_run: bool,
+    /// The Node, where the question is about one at all.
+    pub(super) node: Option<T>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    api_version: String,
+    kind: String,
+    request: Option<Question>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Question {
+    uid: String,
+    operation: String,
+    resource: Resource,
+    #[serde(default)]
+    sub_resource: Option<String>,
+    #[serde(default)]
+    dry_run: Option<bool>,
+    #[serde(default)]
+    object: Option<Box<RawValue>>,
+    #[serde(default)]
+    old_object: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(default)]
+    group: String,
+    resource: String,
+}
+
+/// A Node that has no uid yet.
+#[derive(Deserialize)]
+struct Newborn {
+    metadata: NewbornMeta,
+    #[serde(default)]
+    spec: Option<NewbornSpec>,
+}
+
+#[derive(Deserialize)]
+struct NewbornMeta {
+    /// One whose name the API server is to make up has none.
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    labels: Option<Pairs>,
+    #[serde(default)]
+    annotations: Option<Pairs>,
+}
+
+#[derive(Deserialize)]
+struct NewbornSpec {
+    #[serde(rename = "providerID", default)]
+    provider_id: Option<String>,
+}
+
+impl Asked<Comer> {
+    /// Reads what is asked before a Node is created.
+    pub(crate) fn to_create(body: &[u8]) -> Result<Self, Broken> {
+        let question = question(body)?;
+        let node: Option<Newborn> = node(&question, "CREATE", question.object.as_deref())?;
+        let comer = node.and_then(|Newborn { metadata, spec }| {
+            Some(Comer {
+                name: metadata.name?,
+                labels: metadata.labels.unwrap_or_default(),
+                annotations: metadata.annotations.unwrap_or_default(),
+                machine: spec.and_then(|spec| spec.provider_id).filter(|machine| !machine.is_empty()),
+            })
+        });
+        Ok(question.about(comer))
+    }
+}
+
+impl Asked<NodeObject> {
+    /// Reads what is asked before a Node is deleted. One that somebody deletes whatever happens is not asked about.
+    pub(crate) fn to_delete(body: &[u8]) -> Result<Self, Broken> {
+        let question = question(body)?;
+        let node: Option<NodeObject> = node(&question, "DELETE", question.old_object.as_deref())?;
+        let broken = |node: &NodeObject| {
+            node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(BREAK_GLASS))
+        };
+        Ok(question.about(node.filter(|node| !broken(node))))
+    }
+}
+
+impl Question {
+    fn about<T>(self, node: Option<T>) -> Asked<T> {
+        Asked { uid: self.uid, dry_run: self.dry_run.unwrap_or_default(), node }
+    }
+}
+
+fn question(body: &[u8]) -> Result<Question, Broken> {
+    let review: Review =
+        serde_json::from_slice(body).map_err(|error| Broken::NotAReview(error.to_string()))?;
+    if (review.api_version.as_str(), review.kind.as_str()) != (VERSION, KIND) {
+        return Err(Broken::NotAReview(format!("{} {}", review.api_version, review.kind)));
+    }
+    review.request.ok_or_else(|| Broken::NotAReview("it has no request".to_owned()))
+}
+
+/// The Node of a question about this operation. Anything else is let pass: a configuration that asks too much does no harm.
+fn node<T: DeserializeOwned>(
+    question: &Question,
+    operation: &str,
+    object: Option<&RawValue>,
+) -> Result<Option<T>, Broken> {
+    let Question { resource, sub_resource, .. } = question;
+    let whole = sub_resource.as_deref().unwrap_or_default().is_empty();
+    let nodes = resource.group.is_empty() && resource.resource == "nodes" && whole;
+    if question.operation != operation || !nodes {
+        return Ok(None);
+    }
+    let parse = |raw: &RawValue| serde_json::from_str(raw.get());
+    object.map(parse).transpose().map_err(|error| Broken::Node(error.to_string()))
+}
+
+/// What is answered.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// It may happen, as it is.
+    Yes,
+    /// It may happen, with these changes (a JSON patch).
+    With(Vec<Value>),
+    /// It must not happen, and this is why.
+    No(String),
+}
+
+impl Answer {
+    /// A newborn is given these labels, and a stamp that says so.
+    pub(crate) fn born(comer: &Comer, given: &Pairs, installation: &str) -> Self {
+        let stamp_key = format!("{STAMP_PREFIX}{installation}");
+        let mut patch = added("labels", &comer.labels, given);
+        if !given.is_empty() {
+            let stamped = Pairs::from([(stamp_key, stamp(given))]);
+            patch.extend(added("annotations", &comer.annotations, &stamped));
+        } else if comer.annotations.contains_key(&stamp_key) {
+            // It was copied from a node of another life, with its stamp.
+            patch.push(json!({ "op": "remove", "path": path("annotations", &stamp_key) }));
+        }
+        if patch.is_empty() { Self::Yes } else { Self::With(patch) }
+    }
+
+    /// A node is not deleted before it is recorded.
+    pub(crate) fn not_recorded(name: &str) -> Self {
+        Self::No(format!(
+            "Perennial could not record what is kept of node {name} in time, and would forget it; try again, or delete it \
+             all the same: kubectl annotate node {name} {BREAK_GLASS}=true"
+        ))
+    }
+
+    /// As the API server wants it, for the question of this name.
+    pub(crate) fn to(&self, uid: &str) -> Value {
+        let mut response = json!({ "uid": uid, "allowed": !matches!(self, Self::No(_)) });
+        match self {
+            Self::Yes => {}
+            Self::With(patch) => {
+                response["patchType"] = json!("JSONPatch");
+                response["patch"] = json!(BASE64_STANDARD.encode(json!(patch).to_string()));
+            }
+            Self::No(why) => response["status"] = json!({ "code": 403, "message": why }),
+        }
+        json!({ "apiVersion": VERSION, "kind": KIND, "response": response })
+    }
+}
+
+/// What adds these pairs to those that are there.
+fn added(field: &str, there: &Pairs, pairs: &Pairs) -> Vec<Value> {
+    if pairs.is_empty() {
+        return Vec::new();
+    }
+    // A map that is empty may be missing.
+    if there.is_empty() {
+        return vec![json!({ "op": "add", "path": format!("/metadata/{field}"), "value": pairs })];
+    }
+    let add =
+        |(key, value): (&String, &String)| json!({ "op": "add", "path": path(field, key), "value": value });
+    pairs.iter().map(add).collect()
+}
+
+/// Where a key is, as a JSON pointer.
+fn path(field: &str, key: &str) -> String {
+    format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Pairs {
+        pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    }
+
+    fn review(operation: &str, resource: &str, objects: &Value) -> Vec<u8> {
+        let mut request = json!({
+            "uid": "u",
+            "kind": { "group": "", "version": "v1", "kind": "Node" },
+            "resource": { "group": "", "version": "v1", "resource": resource },
+            "operation": operation,
+            "userInfo": { "username": "system:node:a" },
+            "dryRun": false,
+        });
+        request.as_object_mut().unwrap().extend(objects.as_object().unwrap().clone());
+        json!({ "apiVersion": VERSION, "kind": KIND, "request": request }).to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_newborn_is_read_with_what_it_brings() {
+        let node = json!({
+            "metadata": { "name": "a", "labels": { "b": "1" }, "annotations": { "c": "2" } },
+            "spec": { "providerID": "m1" },
+        });
+        let asked =
+            Asked::to_create(&review("CREATE", "nodes", &json!({ "object": node, "oldObject": null })));
+        let asked = asked.unwrap();
+        let comer = asked.node.unwrap();
+        assert_eq!((asked.uid.as_str(), asked.dry_run, comer.name.as_str()), ("u", false, "a"));
+        assert_eq!((comer.labels, comer.annotations), (pairs([("b", "1")]), pairs([("c", "2")])));
+        assert_eq!(comer.machine.as_deref(), Some("m1"));
+    }
+
+    #[test]
+    fn a_newborn_may_bring_nothing() {
+        for node in [
+            json!({ "metadata": { "name": "a" } }),
+            json!({ "metadata": { "name": "a", "labels": null, "annotations": null }, "spec": null }),
+            json!({ "metadata": { "name": "a" }, "spec": { "providerID": "" } }),
+        ] {
+            let asked = Asked::to_create(&review("CREATE", "nodes", &json!({ "object": node }))).unwrap();
+            let comer = asked.node.unwrap();
+            assert!(comer.labels.is_empty() && comer.annotations.is_empty() && comer.machine.is_none());
+        }
+    }
+
+    #[test]
+    fn whatever_is_no_node_that_comes_is_let_pass() {
+        let node = json!({ "object": { "metadata": { "name": "a" } } });
+        for body in [
+            review("UPDATE", "nodes", &node),
+            review("CREATE", "pods", &node),
+            review("CREATE", "nodes", &json!({ "object": null })),
+            review("CREATE", "nodes", &json!({ "object": { "metadata": { "generateName": "a-" } } })),
+            review("CREATE", "nodes", &json!({ "subResource": "status", "object": {} })),
+        ] {
+            assert!(Asked::to_create(&body).unwrap().node.is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_no_question_is_told_of() {
+        let long = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
+        for body in [
+            "",
+            "null",
+            "{}",
+            "[]",
+            "\u{0}",
+            &long,
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#,
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}"#,
+            r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":null}"#,
+        ] {
+            let broken = Asked::to_create(body.as_bytes()).unwrap_err();
+            assert!(matches!(broken, Broken::NotAReview(_)), "{body}: {broken}");
+            assert!(matches!(Asked::to_delete(body.as_bytes()), Err(Broken::NotAReview(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_none_is_told_of() {
+        for object in [json!({}), json!([]), json!({ "metadata": { "name": 1 } })] {
+            let body = review("CREATE", "nodes", &json!({ "object": object }));
+            assert!(matches!(Asked::to_create(&body), Err(Broken::Node(_))), "{object}");
+            let body = review("DELETE", "nodes", &json!({ "oldObject": object }));
+            assert!(matches!(Asked::to_delete(&body), Err(Broken::Node(_))), "{object}");
+        }
+    }
+
+    #[test]
+    fn one_that_goes_is_read_unless_somebody_broke_the_glass() {
+        let node = |annotations: Value| {
+            let metadata = json!({
+                "name": "a",
+                "uid": "00000000-0000-0000-0000-000000000001",
+                "resourceVersion": "7",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": annotations,
+            });
+            review("DELETE", "nodes", &json!({ "object": null, "oldObject": { "metadata": metadata } }))
+        };
+        assert!(Asked::to_delete(&node(json!({}))).unwrap().node.is_some());
+        assert!(Asked::to_delete(&node(json!({ BREAK_GLASS: "" }))).unwrap().node.is_none());
+    }
+
+    #[test]
+    fn what_is_given_is_added_and_stamped() {
+        let given = pairs([("a", "1"), ("example.com/b~c", "2")]);
+        let bare = Answer::born(&Comer::default(), &given, "x");
+        let stamp = "a=1 example.com/b~c=2";
+        let expected = vec![
+            json!({ "op": "add", "path": "/metadata/labels", "value": given }),
+            json!({ "op": "add", "path": "/metadata/annotations", "value": { "born.perennial.dev/x": stamp } }),
+        ];
+        assert_eq!(bare, Answer::With(expected));
+        let comer = Comer { labels: pairs([("d", "")]), annotations: pairs([("e", "")]), ..Comer::default() };
+        let expected = vec![
+            json!({ "op": "add", "path": "/metadata/labels/a", "value": "1" }),
+            json!({ "op": "add", "path": "/metadata/labels/example.com~1b~0c", "value": "2" }),
+            json!({ "op": "add", "path": "/metadata/annotations/born.perennial.dev~1x", "value": stamp }),
+        ];
+        assert_eq!(Answer::born(&comer, &given, "x"), Answer::With(expected));
+    }
+
+    #[test]
+    fn where_nothing_is_given_nothing_is_changed_but_for_the_stamp_of_another_life() {
+        assert_eq!(Answer::born(&Comer::default(), &Pairs::new(), "x"), Answer::Yes);
+        let annotations = pairs([("born.perennial.dev/x", "a=1")]);
+        let copied = Comer { annotations, ..Comer::default() };
+        let expected = json!({ "op": "remove", "path": "/metadata/annotations/born.perennial.dev~1x" });
+        assert_eq!(Answer::born(&copied, &Pairs::new(), "x"), Answer::With(vec![expected]));
+        assert_eq!(Answer::born(&copied, &Pairs::new(), "other"), Answer::Yes);
+    }
+
+    #[test]
+    fn answers_are_spelled_as_the_api_server_wants_them() {
+        let yes = Answer::Yes.to("u");
+        assert_eq!(yes["response"], json!({ "uid": "u", "allowed": true }));
+        let with = Answer::With(vec![json!({ "op": "remove", "path": "/a" })]).to("u");
+        let patch = BASE64_STANDARD.decode(with["response"]["patch"].as_str().unwrap()).unwrap();
+        assert_eq!(patch, br#"[{"op":"remove","path":"/a"}]"#);
+        assert_eq!(with["response"]["patchType"], "JSONPatch");
+        let no = Answer::not_recorded("a").to("u");
+        assert_eq!(no["response"]["allowed"], false);
+        assert!(no["response"]["status"]["message"].as_str().unwrap().contains("node a "));
+    }
+}

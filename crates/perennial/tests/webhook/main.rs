@@ -1,0 +1,20 @@
+//! The webhook against a real API server, asked by real kubelet identities: what nodes are born with, and that nothing it does
+//! or fails to do keeps one from registering.
+//!
+//! The world is that of `keeper/main.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what a test needs and lacks fails it; counters are whole"
+)]
+
+mod born;
+mod certificates;
+mod hindered;
+mod hook;
+mod strict;
+
+#[path = "../keeper/plane.rs"]
+mod plane;
+#[path = "../keeper/world.rs"]
+mod world;
