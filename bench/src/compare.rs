@@ -41,8 +41,12 @@ pub(crate) struct Plan {
     pub(crate) patience: Duration,
 }
 
-/// Does it, and adds to the results as it goes.
-pub(crate) async fn run(plan: &Plan, results: &mut Results) -> anyhow::Result<()> {
+/// Does it, adds to the results as it goes, and has them saved after each turn: whoever ends it early keeps those.
+pub(crate) async fn run(
+    plan: &Plan,
+    results: &mut Results,
+    save: impl Fn(&Results) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let manner = limit::best_manner(plan.nodes).await?;
     println!("bench: the limit is reached by {manner}");
     results.manner = manner.to_string();
@@ -69,6 +73,7 @@ pub(crate) async fn run(plan: &Plan, results: &mut Results) -> anyhow::Result<()
                 println!("bench: {of}: the limit, again");
                 limit::measure(plan, manner, results).await.context("the limit")?;
             }
+            save(results)?;
         }
     }
     Ok(())

@@ -78,6 +78,9 @@ struct Compare {
     /// Where the figures go
     #[arg(long, default_value = "target/bench/compare.json")]
     out: PathBuf,
+    /// Add rounds to the figures that are there, of a fleet of the same size
+    #[arg(long)]
+    more: bool,
 }
 
 #[derive(Debug, Args)]
@@ -160,7 +163,7 @@ async fn serve(nodes: usize, beats: u32) -> anyhow::Result<()> {
 }
 
 async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
-    let Compare { nodes, rounds, only, patience, out } = compare;
+    let Compare { nodes, rounds, only, patience, out, more } = compare;
     let everyone = <Contender as clap::ValueEnum>::value_variants().to_vec();
     let plan = compare::Plan {
         nodes: nodes as usize,
@@ -177,11 +180,17 @@ async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
         manner: String::new(),
         samples: std::collections::BTreeMap::new(),
     };
-    let compared = compare::run(&plan, &mut results).await;
-    // What was measured before something went wrong is not lost.
-    fs::create_dir_all(out.parent().context("no folder to write to")?)?;
-    fs::write(&out, serde_json::to_vec_pretty(&results)?)
-        .with_context(|| format!("writing {}", out.display()))?;
+    if more {
+        let text = fs::read_to_string(&out).with_context(|| format!("reading {}", out.display()))?;
+        let before: Results = serde_json::from_str(&text).with_context(|| out.display().to_string())?;
+        results.follow(before).with_context(|| out.display().to_string())?;
+    }
+    let save = |results: &Results| {
+        fs::create_dir_all(out.parent().context("no folder to write to")?)?;
+        fs::write(&out, serde_json::to_vec_pretty(results)?)
+            .with_context(|| format!("writing {}", out.display()))
+    };
+    let compared = compare::run(&plan, &mut results, save).await;
     print!("{}", page::plain(&results));
     println!("bench: figures in {}", out.display());
     compared

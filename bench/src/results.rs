@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::Contender;
@@ -143,6 +144,19 @@ pub(crate) struct Results {
 }
 
 impl Results {
+    /// Goes on where an earlier run ended.
+    pub(crate) fn follow(&mut self, before: Self) -> anyhow::Result<()> {
+        ensure!(before.nodes == self.nodes, "its figures are of {} nodes", before.nodes);
+        ensure!(before.machine == self.machine, "its figures are of another machine: {}", before.machine);
+        if before.commit != self.commit {
+            self.commit = format!("{}, {}", before.commit, self.commit);
+        }
+        self.began = before.began;
+        self.rounds += before.rounds;
+        self.samples = before.samples;
+        Ok(())
+    }
+
     pub(crate) fn add(&mut self, case: Case, who: Who, figure: f64) {
         self.push(case, who, Sample::Figure(figure));
     }

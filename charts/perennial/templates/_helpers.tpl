@@ -102,12 +102,21 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- if not .part.restore }}
 - --no-restore
 {{- end }}
+{{- if $values.keeper.condition }}
+{{- if $values.keeper.split }}
+{{- fail "keeper.condition needs one Deployment that records and gives back: set keeper.split=false" }}
+{{- end }}
+- --condition
+{{- end }}
 {{- if $values.dryRun }}
 - --dry-run
 {{- else if and $values.webhook.enabled .part.restore }}
 - --webhook-address=:8443
 - --webhook-name={{ include "perennial.webhook" .root }}
 - --webhook-certificates={{ $values.webhook.certificates }}
+{{- with $values.webhook.gate }}
+- --gate={{ . }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if and .part.lister $values.lister.namespace }}

@@ -23,6 +23,8 @@ pub struct Content {
     pub unschedulable: bool,
     /// Those of the labels that it was born with, until its mark says that they are its own.
     pub born: Pairs,
+    /// It was born behind a gate, which is there until somebody opens it.
+    pub gated: bool,
 }
 
 impl Content {

@@ -140,6 +140,13 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Keeping")]
     pub dry_run: bool,
 
+    /// Say in the status of a node that it has its own: the condition `perennial.dev/MetadataRestored`
+    ///
+    /// For what waits for conditions of nodes, such as node-readiness-controller. It is set when a node got what is
+    /// remembered of it, or nothing is.
+    #[arg(long, help_heading = "Keeping")]
+    pub condition: bool,
+
     /// What this replica does: `keeper`, `lister`, or both with a comma between [default: keeper]
     ///
     /// The keeper remembers what nodes bear and gives it back. The lister publishes what `Listing` objects ask for,
@@ -205,6 +212,14 @@ pub struct RunArgs {
     /// of that, such as cert-manager, and Perennial reads `tls.crt` and `tls.key`.
     #[arg(long, value_name = "WHO", help_heading = "Webhook")]
     pub webhook_certificates: Option<String>,
+
+    /// How long a newborn may be kept behind a gate until it has all its own, or `off` [default: off]
+    ///
+    /// What a kubelet may not set itself (`node-role.kubernetes.io/…`), annotations, taints and cordon are given right after
+    /// birth. With a gate such a node is born with the taint `perennial.dev/unrestored:NoSchedule`, which goes with that;
+    /// after this time it goes in any case.
+    #[arg(long, value_name = "DURATION", help_heading = "Webhook")]
+    pub gate: Option<String>,
 
     /// `text` for a person or `json` for a machine; otherwise text on a terminal, json elsewhere
     #[arg(long, value_name = "FORMAT", help_heading = "Operating")]

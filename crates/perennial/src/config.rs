@@ -131,6 +131,10 @@ pub struct KeeperConfig {
     pub window: Option<Window>,
     /// At which the API server asks about nodes that come and go, where there is a webhook.
     pub door: Option<Door>,
+    /// How long a newborn that is owed more than it is born with may be behind a gate; `None` puts up none.
+    pub gate: Option<Duration>,
+    /// Nodes are told in their status that they have their own.
+    pub condition: bool,
 }
 
 impl KeeperConfig {
@@ -153,6 +157,8 @@ impl KeeperConfig {
             tracer: None,
             window: None,
             door: None,
+            gate: None,
+            condition: false,
         }
     }
 }
@@ -276,6 +282,8 @@ impl Config {
             webhook_name: _,
             webhook_hosts: _,
             webhook_certificates: _,
+            gate: _,
+            condition: _,
             log_format,
             log_level,
             otlp_endpoint,
@@ -344,7 +352,7 @@ fn find_keeper(
     policy: &PolicySource,
 ) -> Result<KeeperConfig, Error> {
     let RunArgs { installation, resync, concurrency, no_capture, no_restore, dry_run, .. } = args;
-    let RunArgs { close_after, open_after, collect_every, .. } = args;
+    let RunArgs { close_after, open_after, collect_every, gate, condition, .. } = args;
     let default = KeeperConfig::new(namespace, policy.subscribe());
     let keeper = KeeperConfig {
         installation: sources
@@ -366,6 +374,8 @@ fn find_keeper(
         collect_every: sources
             .checked(&names::COLLECT_EVERY, collect_every.as_deref(), check::duration(WITHIN_A_DAY))?
             .unwrap_or(default.collect_every),
+        gate: sources.checked(&names::GATE, gate.as_deref(), check::gate)?.flatten(),
+        condition: sources.switch(&names::CONDITION, *condition)?,
         ..default
     };
     if !keeper.capture && !keeper.restore {
@@ -373,6 +383,13 @@ fn find_keeper(
             first: "--no-capture",
             second: "--no-restore",
             remedy: "nothing would be left to do; give one of them, or --dry-run to write nothing",
+        });
+    }
+    if keeper.condition && !(keeper.capture && keeper.restore) {
+        return Err(Error::Conflict {
+            first: "--condition",
+            second: if keeper.capture { "--no-restore" } else { "--no-capture" },
+            remedy: "only who both records and gives back knows that a node has its own; leave one of them out",
         });
     }
     Ok(keeper)

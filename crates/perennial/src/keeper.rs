@@ -69,6 +69,8 @@ pub(crate) use object::{NodeObject, RecordObject};
 const WAITING: usize = 1024;
 /// How often a backlog is told of.
 const PROGRESS: Duration = Duration::from_secs(10);
+/// How long a gate may stay closed where none is put up any more.
+const GATE: Duration = Duration::from_mins(2);
 /// How long a drain may take.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -263,6 +265,8 @@ impl Keeper {
             restore: config.restore,
             close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
+            gate: SignedDuration::try_from(config.gate.unwrap_or(GATE)).unwrap_or(SignedDuration::MAX),
+            condition: config.condition,
             rollout: roster.is_rollout(policy.digest()),
         };
         View { cx, roster, at: Instant::now(), dry_run: config.dry_run }
@@ -425,6 +429,7 @@ impl Keeper {
                 brake: self.brake.clone(),
                 policy: self.policy.clone(),
                 dry_run: self.config.dry_run,
+                condition: self.config.condition,
                 records: self.records,
                 ask_again: self.slowly(),
             };

@@ -111,9 +111,9 @@ async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     };
     let Some(comer) = asked.node else { return json(&Answer::Yes.to(&asked.uid)) };
     // In a dry run too: nothing comes of an answer but the answer.
-    let given = timeout(COMES, desk.door.comes(comer.clone())).await.ok().flatten();
-    desk.metrics.born(given.as_ref(), since.elapsed());
-    let answer = given.map_or(Answer::Yes, |given| Answer::born(&comer, &given, &desk.installation));
+    let birth = timeout(COMES, desk.door.comes(comer.clone())).await.ok().flatten();
+    desk.metrics.born(birth.as_ref(), since.elapsed());
+    let answer = birth.map_or(Answer::Yes, |birth| Answer::born(&comer, &birth, &desk.installation));
     json(&answer.to(&asked.uid))
 }
 

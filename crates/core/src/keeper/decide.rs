@@ -12,7 +12,7 @@ use super::fold::{Memory, fold};
 use super::line::{Body, End, Line, Live, Provider, RecordSight, Seen, Sight};
 use super::mark::Mark;
 use super::plan::{Erasure, Notice, Plan, Why, Write};
-use super::write::{close, due, save};
+use super::write::{close, due, release, save};
 use crate::kept::Kept;
 use crate::policy::{Policy, Rule};
 use crate::record::{Record, State, Summary, Unproved, Version};
@@ -32,6 +32,10 @@ pub struct Context<'a> {
     pub close_after: SignedDuration,
     /// How long a given record waits before it is opened.
     pub open_after: SignedDuration,
+    /// How long after its creation a node's gate may stay closed.
+    pub gate: SignedDuration,
+    /// Nodes are told in their status that they have their own.
+    pub condition: bool,
     /// Another replica runs under another policy, as during a rollout.
     pub rollout: bool,
 }
@@ -50,7 +54,8 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
             Body::Summary(_) | Body::Whole(_) => case.with_record(seen),
         },
     };
-    case.read_ends(plan)
+    let plan = case.read_ends(plan);
+    case.tell(case.at_the_gate(plan))
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
@@ -74,6 +79,46 @@ impl Case<'_> {
         }
         let record = self.line.seen().and_then(|seen| Some((whole(seen)?, seen.summary()?.version)));
         fold(record, &self.line.ends, self.cx).and_then(|memory| memory.read_end()).unwrap_or(plan)
+    }
+
+    /// A node behind a gate: it is opened with what is given, where nothing is owed, and after a time in any case.
+    fn at_the_gate(&self, plan: Plan) -> Plan {
+        let Some(live) = self.line.live().filter(|live| self.cx.restore && !live.terminating) else {
+            return plan;
+        };
+        let Some(content) = live.content.as_ref().filter(|content| content.gated) else { return plan };
+        let until = due(live.created, self.cx.gate);
+        match plan {
+            // It opens with this; and whoever is behind cannot tell.
+            Plan::Patch(_) | Plan::Rest(Why::NotSynced | Why::Lagging) => plan,
+            _ if until <= self.cx.now => Plan::Patch(Box::new(release(live, content))),
+            // Something is owed, or may be, and cannot be given yet.
+            Plan::Rest(Why::IdentityUnknown | Why::Unreadable | Why::NewerSchema | Why::CaptureOff) => {
+                Plan::Wait { until }
+            }
+            // This leads to what is owed, or to knowing that nothing is.
+            Plan::ReadRecord
+            | Plan::ReadNode
+            | Plan::Prove { .. }
+            | Plan::ReadEnd { .. }
+            | Plan::Tell { .. }
+            | Plan::SetAside
+            | Plan::Close(_)
+            | Plan::Give(_) => plan,
+            Plan::Rest(_) | Plan::Wait { .. } | Plan::Save(_) | Plan::Erase(_) => {
+                Plan::Patch(Box::new(release(live, content)))
+            }
+        }
+    }
+
+    /// A newborn to which nothing is owed, and of which there is no record that could be opened, is told so.
+    fn tell(&self, plan: Plan) -> Plan {
+        let nothing_owed = matches!(plan, Plan::Rest(Why::NothingKept | Why::Unmanaged));
+        let Some(live) = self.line.live().filter(|_| self.cx.condition && nothing_owed) else { return plan };
+        if live.terminating || !live.is_young(self.cx.now) || self.line.told == Some(live.uid) {
+            return plan;
+        }
+        Plan::Tell { uid: live.uid, since: live.created }
     }
 
     /// What a node that comes now would be given, as far as that is at hand.

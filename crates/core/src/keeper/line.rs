@@ -40,6 +40,8 @@ pub struct Line {
     pub over_cap: bool,
     /// Kept state and record sequence that were compared, in full and under different policies, and agree.
     pub agreed: Option<(Digest, u64)>,
+    /// The incarnation whose status says that it has its own, as far as this replica said so.
+    pub told: Option<Uuid>,
 }
 
 /// What is known of a Node now.

@@ -47,6 +47,13 @@ pub enum Plan {
     Give(Write),
     /// Patch the Node with what is missing, and mark it.
     Patch(Box<Patch>),
+    /// Say in the Node's status that it has its own: nothing is owed to it.
+    Tell {
+        /// The incarnation.
+        uid: Uuid,
+        /// Since when.
+        since: Timestamp,
+    },
     /// Copy an unreadable record's bytes aside.
     SetAside,
     /// Remove the record.
@@ -112,6 +119,10 @@ pub struct Patch {
     pub unset: Vec<String>,
     /// The mark to set with it.
     pub mark: Mark,
+    /// What the stamp goes on saying; it goes where this is `None`.
+    pub stamp: Option<String>,
+    /// Open the gate that it was born behind.
+    pub opens: bool,
     /// Privileged labels that go on waiting for the machine's identity.
     pub withheld: usize,
 }
@@ -253,6 +264,7 @@ impl Plan {
             Self::Close(_) => "close",
             Self::Give(_) => "give",
             Self::Patch(_) => "patch",
+            Self::Tell { .. } => "tell",
             Self::SetAside => "set_aside",
             Self::Erase(_) => "erase",
         }

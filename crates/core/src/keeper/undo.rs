@@ -260,7 +260,7 @@ fn lay(onto: &mut Pairs, from: &Pairs, scope: Scope) {
 /// What a node would bear that got all of it.
 fn content(kept: &Kept) -> Content {
     let Kept { labels, annotations, taints, unschedulable } = kept.clone();
-    Content { labels, annotations, taints, unschedulable, born: Pairs::new() }
+    Content { labels, annotations, taints, unschedulable, ..Content::default() }
 }
 
 /// A record in the place of another, which it remembers.

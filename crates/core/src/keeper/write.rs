@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::beside::{chosen_by, leaves};
+use super::born::stamp;
 use super::decide::Context;
 use super::fold::{Memory, missing_taints};
 use super::identity::{Likeness, keys_like};
@@ -140,7 +141,7 @@ pub(super) fn give(
 /// What it was born with counts as missing: it is given as it is remembered, and taken back where it is not.
 pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, cx: &Context<'_>) -> Patch {
     let own = content.own();
-    let Content { labels, annotations, taints, unschedulable, born: _ } = own.as_ref();
+    let Content { labels, annotations, taints, unschedulable, born: _, gated } = own.as_ref();
     let kept = &record.kept;
     // What another policy keeps is given as well, where it is known whether it is missing.
     let theirs = leaves(cx, record.policy);
@@ -177,6 +178,8 @@ pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule
         cordon: kept.unschedulable && (specified || rule.keeps_cordon()) && !unschedulable,
         unset: Vec::new(),
         mark: Mark::Given,
+        stamp: None,
+        opens: *gated,
         withheld: record.waiting.len(),
     };
     patch.unset = content.born.keys().filter(|key| !patch.labels.contains_key(*key)).cloned().collect();
@@ -196,10 +199,29 @@ pub(super) fn patch_waiting(record: &Record, live: &Live, content: &Content, rul
         cordon: false,
         unset: Vec::new(),
         mark: Mark::Given,
+        stamp: None,
+        opens: content.gated,
         withheld: record.waiting.len(),
     };
     add_waiting(&mut patch, &record.waiting, live, content, rule);
     patch
+}
+
+/// The gate is opened, and nothing else: whatever the node was born with is still to be confirmed.
+pub(super) fn release(live: &Live, content: &Content) -> Patch {
+    Patch {
+        uid: live.uid,
+        version: live.version,
+        labels: Pairs::new(),
+        annotations: Pairs::new(),
+        taints: Vec::new(),
+        cordon: false,
+        unset: Vec::new(),
+        mark: Mark::None,
+        stamp: (!content.born.is_empty()).then(|| stamp(&content.born, false)),
+        opens: true,
+        withheld: 0,
+    }
 }
 
 fn add_waiting(patch: &mut Patch, waiting: &WaitingKeys, live: &Live, content: &Content, rule: &Rule) {

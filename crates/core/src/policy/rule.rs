@@ -100,7 +100,7 @@ impl Rule {
     /// The part of a node that this rule keeps: taints sorted, one for each key and effect.
     #[must_use]
     pub fn keep(&self, content: &Content) -> Kept {
-        let Content { labels, annotations, taints, unschedulable, born: _ } = content;
+        let Content { labels, annotations, taints, unschedulable, born: _, gated: _ } = content;
         let mut taints: Vec<Taint> =
             taints.iter().filter(|taint| self.keeps_taint(&taint.key)).cloned().collect();
         taints.sort_unstable();

@@ -63,7 +63,7 @@ impl State {
         without: Option<Guard>,
     ) {
         match plan {
-            Plan::Rest(_) | Plan::Wait { .. } => {}
+            Plan::Rest(_) | Plan::Wait { .. } | Plan::Tell { .. } => {}
             Plan::ReadRecord | Plan::SetAside => self.read_record(at, without),
             Plan::ReadNode => self.read_node(at, without),
             Plan::Prove { uid, from, .. } if without == Some(Guard::Proof) => self.pretend(at, uid, from),
@@ -265,6 +265,8 @@ fn patch_of(write: &Write, content: Option<&perennial_core::kept::Content>) -> P
         cordon: false,
         unset: Vec::new(),
         mark: Mark::Given,
+        stamp: None,
+        opens: false,
         withheld: 0,
     }
 }

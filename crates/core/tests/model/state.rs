@@ -274,6 +274,8 @@ impl State {
             capture: true,
             restore: true,
             close_after: SignedDuration::ZERO,
+            gate: SignedDuration::ZERO,
+            condition: false,
             open_after: SignedDuration::ZERO,
             rollout: self.replicas.iter().any(|replica| replica.policy != self.replicas[at].policy),
         }

@@ -64,6 +64,8 @@ pub(crate) const WEBHOOK_NAME: Setting = setting("--webhook-name", "PERENNIAL_WE
 pub(crate) const WEBHOOK_HOSTS: Setting = setting("--webhook-hosts", "PERENNIAL_WEBHOOK_HOSTS");
 pub(crate) const WEBHOOK_CERTIFICATES: Setting =
     setting("--webhook-certificates", "PERENNIAL_WEBHOOK_CERTIFICATES");
+pub(crate) const CONDITION: Setting = setting("--condition", "PERENNIAL_CONDITION");
+pub(crate) const GATE: Setting = setting("--gate", "PERENNIAL_GATE");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
 pub(crate) const LOG_LEVEL: Setting = inherited("--log-level", "PERENNIAL_LOG", "LOG_LEVEL");
 // These two have the names that every OpenTelemetry program knows.
@@ -133,6 +135,7 @@ pub(crate) const RUN: &[Setting] = &[
     NO_CAPTURE,
     NO_RESTORE,
     DRY_RUN,
+    CONDITION,
     ROLES,
     LISTING_NAMESPACE,
     MEMBER,
@@ -144,6 +147,7 @@ pub(crate) const RUN: &[Setting] = &[
     WEBHOOK_NAME,
     WEBHOOK_HOSTS,
     WEBHOOK_CERTIFICATES,
+    GATE,
     LOG_FORMAT,
     LOG_LEVEL,
     OTLP_ENDPOINT,

@@ -40,7 +40,7 @@ pub(super) fn needed(config: &Config) -> Vec<Permission> {
 }
 
 fn keeper(config: &KeeperConfig) -> Vec<Permission> {
-    let KeeperConfig { namespace, capture, restore, dry_run, .. } = config;
+    let KeeperConfig { namespace, capture, restore, dry_run, condition, .. } = config;
     let mut needed = all(WATCH, "", "nodes", None);
     needed.extend(all(&["get", "list", "watch"], "", "configmaps", Some(namespace)));
     if *dry_run {
@@ -48,6 +48,10 @@ fn keeper(config: &KeeperConfig) -> Vec<Permission> {
     }
     if *restore {
         needed.extend(all(&["patch"], "", "nodes", None));
+    }
+    if *condition {
+        let status = all(&["patch"], "", "nodes", None);
+        needed.extend(status.into_iter().map(|one| Permission { subresource: Some("status"), ..one }));
     }
     needed.extend(all(&["create", "update"], "", "configmaps", Some(namespace)));
     // Only one that records may erase.

@@ -184,6 +184,9 @@ impl Desk {
             capture,
             restore: true,
             close_after: SignedDuration::ZERO,
+            // A person restores, however late it is; the gate opens with that.
+            gate: SignedDuration::MAX,
+            condition: false,
             open_after: SignedDuration::ZERO,
             rollout: self.digests().iter().any(|digest| *digest != self.policy.digest()),
         }

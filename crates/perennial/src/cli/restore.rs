@@ -165,7 +165,12 @@ impl Giving<'_> {
     async fn step(&mut self, plan: Plan) -> Result<Option<Given>, Error> {
         match &plan {
             Plan::Rest(why) => return Ok(Some(Given::Nothing(*why))),
-            Plan::Wait { .. } | Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => {
+            Plan::Wait { .. }
+            | Plan::Save(_)
+            | Plan::Close(_)
+            | Plan::Erase(_)
+            | Plan::SetAside
+            | Plan::Tell { .. } => {
                 return Ok(Some(Given::Nothing(Why::Lagging)));
             }
             Plan::Give(write) if write.notice == Some(Notice::Unproved) && !self.args.unproved => {
@@ -195,6 +200,7 @@ impl Giving<'_> {
             brake: Arc::default(),
             policy: self.desk.policy.clone(),
             dry_run: false,
+            condition: false,
             records: 0,
             ask_again: SignedDuration::ZERO,
         };
@@ -228,6 +234,7 @@ impl Giving<'_> {
                 )));
             }
             Outcome::Idle
+            | Outcome::Told(_)
             | Outcome::SetAside
             | Outcome::Erased(..)
             | Outcome::Braked

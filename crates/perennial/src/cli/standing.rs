@@ -64,6 +64,7 @@ impl Standing {
             Plan::Save(write) if write.record.paused => Self::Paused,
             Plan::Save(_) | Plan::ReadRecord => Self::Pending,
             Plan::Wait { .. } if lives => Self::Current,
+            Plan::Tell { .. } => Self::Bare,
             Plan::Give(_) | Plan::Patch(_) => Self::Unrestored,
             Plan::Prove { .. } | Plan::ReadEnd { .. } | Plan::ReadNode | Plan::Close(_) if lives => {
                 Self::Unrestored

@@ -128,6 +128,15 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&str) -> Resu
     }
 }
 
+/// How long a gate may stay closed; `off` is none.
+pub(super) fn gate(text: &str) -> Result<Option<Duration>, String> {
+    if text.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    let checked = duration(Duration::from_secs(10)..=Duration::from_hours(1))(text);
+    checked.map(Some).map_err(|allowed| format!("{allowed}, or off"))
+}
+
 /// Plain seconds, as an older operator had them, within a range.
 pub(super) fn seconds(text: &str, range: RangeInclusive<Duration>) -> Result<Duration, String> {
     let duration = text.trim().parse().ok().map(Duration::from_secs);

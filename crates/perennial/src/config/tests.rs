@@ -54,7 +54,11 @@ fn nothing_given_is_a_working_configuration() {
         tracer,
         window,
         door,
+        gate,
+        condition,
     } = config.keeper;
+    assert!(!condition, "nothing is written to a status unless somebody wants it");
+    assert!(gate.is_none(), "no taint is put anywhere unless somebody wants it");
     assert!(door.is_none() && config.webhook.is_none(), "nobody is asked unless somebody wants it");
     assert!(tracer.is_none() && config.traces.is_none(), "nothing is sent unless asked for");
     assert_eq!((namespace.as_str(), installation.as_str()), ("perennial", "perennial"));
@@ -104,6 +108,23 @@ fn a_webhook_that_could_not_answer_is_refused_or_not_there() {
     assert!(error.contains("--webhook-address"), "{error}");
     assert!(check(&["--webhook-address=off"], &[]).unwrap().webhook.is_none());
     assert!(check(&["--webhook-address=:1", "--dry-run"], &[]).unwrap().webhook.is_none());
+}
+
+#[test]
+fn a_gate_has_its_time_or_is_not_there() {
+    assert_eq!(check(&["--gate=90s"], &[]).unwrap().keeper.gate, Some(Duration::from_secs(90)));
+    assert_eq!(check(&["--gate=off"], &[]).unwrap().keeper.gate, None);
+    for broken in ["--gate=", "--gate=1s", "--gate=2h", "--gate=on"] {
+        assert!(check(&[broken], &[]).is_err(), "{broken}");
+    }
+}
+
+#[test]
+fn only_who_records_and_gives_back_can_say_that_a_node_has_its_own() {
+    assert!(check(&["--condition"], &[]).unwrap().keeper.condition);
+    for half in ["--no-restore", "--no-capture"] {
+        assert!(check(&["--condition", half], &[]).unwrap_err().to_string().contains(half));
+    }
 }
 
 #[test]
@@ -286,7 +307,8 @@ fn an_empty_variable_counts_as_not_given_but_an_empty_flag_does_not() {
     for setting in settings::RUN {
         check(&[], &[(setting.env, "")]).unwrap();
         let empty = format!("{}=", setting.flag);
-        let switch = ["--no-capture", "--no-restore", "--dry-run", "--page-values"].contains(&setting.flag);
+        let switch = ["--no-capture", "--no-restore", "--dry-run", "--condition", "--page-values"]
+            .contains(&setting.flag);
         assert!(switch || told(&[&empty], &[]).starts_with(setting.flag), "{}", setting.flag);
     }
     check(&[], &[("PERSIST_LABEL_PREFIX", ""), ("RESYNC_INTERVAL_SECONDS", "")]).unwrap();
@@ -379,7 +401,7 @@ fn a_broken_older_variable_is_told_under_its_own_name() {
 
 #[test]
 fn a_broken_switch_is_told() {
-    for setting in [&settings::NO_CAPTURE, &settings::NO_RESTORE, &settings::DRY_RUN] {
+    for setting in [&settings::NO_CAPTURE, &settings::NO_RESTORE, &settings::DRY_RUN, &settings::CONDITION] {
         let error = told(&[], &[(setting.env, "maybe")]);
         assert_eq!(error, format!("{}: \"maybe\" is not allowed; allowed: true or false", setting.env));
     }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
 use kube::core::request::Request as Resource;
-use perennial_core::keeper::born::STAMP_PREFIX;
+use perennial_core::keeper::born::{GATE, GATE_EFFECT, STAMP_PREFIX};
 use perennial_core::keeper::{Patch, Seen};
 use perennial_core::kept::Taint;
 use perennial_core::record::{DATA_KEY, Record, Version, record_name};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,6 +18,8 @@ use crate::cluster::{ApiError, Cluster, List, PAGE};
 
 /// The label that carries a record's state.
 pub(crate) const STATE_LABEL: &str = "perennial.dev/state";
+/// The condition of a Node that has its own.
+const CONDITION: &str = "perennial.dev/MetadataRestored";
 
 /// The API server, as the keeper uses it.
 #[derive(Clone)]
@@ -89,7 +92,7 @@ impl Api {
         let set = |(key, value): (String, String)| (key, Some(value));
         let marked = patch.mark.annotation(&self.installation, patch.uid);
         // A node that bears its mark needs no stamp.
-        let stamp = (format!("{STAMP_PREFIX}{}", self.installation), None);
+        let stamp = (format!("{STAMP_PREFIX}{}", self.installation), patch.stamp.clone());
         let annotations = patch.annotations.clone().into_iter().chain(marked).map(set).chain([stamp]);
         let mut body = json!({
             "metadata": {
@@ -106,8 +109,11 @@ impl Api {
         if patch.cordon {
             body["spec"]["unschedulable"] = json!(true);
         }
-        if !patch.taints.is_empty() {
-            body["spec"]["taints"] = json!(self.taints_with(name, patch.version, &patch.taints, &[]).await?);
+        if patch.opens || !patch.taints.is_empty() {
+            let gate = Taint { key: GATE.to_owned(), effect: GATE_EFFECT.to_owned(), value: String::new() };
+            let opened = if patch.opens { &[gate][..] } else { &[] };
+            let taints = self.taints_with(name, patch.version, &patch.taints, opened).await?;
+            body["spec"]["taints"] = json!(taints);
         }
         let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
         // The cheapest kind of patch (`bench writes`): the others make the API server write and read the whole node as JSON.
@@ -115,6 +121,33 @@ impl Api {
         let patch = kube::api::Patch::Strategic(body);
         let patched = self.cluster.call(self.nodes.patch(name, &params, &patch)).await;
         patched.map(PatchedNode::into_node)
+    }
+
+    /// Says in a Node's status that it has its own, if it is still that incarnation.
+    pub(crate) async fn tell_restored(
+        &self,
+        name: &str,
+        uid: Uuid,
+        since: Timestamp,
+    ) -> Result<(), ApiError> {
+        let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let condition = json!({
+            "type": CONDITION,
+            "status": "True",
+            "reason": "Restored",
+            "message": "Perennial has given what it remembers of this node, if anything",
+            "lastHeartbeatTime": since,
+            "lastTransitionTime": since,
+        });
+        let body = json!({ "metadata": { "uid": uid }, "status": { "conditions": [condition] } });
+        let params = PatchParams { field_manager: Some("perennial".to_owned()), ..PatchParams::default() };
+        let patch = kube::api::Patch::Strategic(body);
+        let request = self.nodes.patch_subresource("status", name, &params, &patch);
+        match self.cluster.call::<IgnoredAny>(request).await {
+            // It is gone, and whoever bears its name now is another.
+            Ok(_) | Err(ApiError::NotFound | ApiError::Conflict(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The taints of a node at this version as they are, to the letter, but without some and with others. A patch
@@ -218,8 +251,7 @@ impl Api {
             resource_version: Some(seen.version.to_string()),
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        let _: serde::de::IgnoredAny =
-            self.cluster.call(self.records.delete(&record_name(node), &params)).await?;
+        let _: IgnoredAny = self.cluster.call(self.records.delete(&record_name(node), &params)).await?;
         Ok(())
     }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_core::keeper::{End, Erasure, Patch, Plan, Seen, Write};
+use perennial_core::keeper::{End, Erasure, Mark, Patch, Plan, Seen, Write};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
-use perennial_core::record::{TooLarge, Version};
+use perennial_core::record::{Record, State, Summary, TooLarge, Version};
 use serde_json::json;
+use tracing::debug;
 use uuid::Uuid;
 
 use super::api::Api;
@@ -50,6 +51,8 @@ pub(crate) enum Outcome {
         /// With what.
         patch: Box<Patch>,
     },
+    /// The status of this incarnation says that it has its own.
+    Told(Uuid),
     /// Somebody was faster; this is what is there now.
     Overtaken(Box<Outcome>),
     /// There was nothing to do.
@@ -79,6 +82,7 @@ impl Outcome {
             Self::EndRead(..) => "read_end",
             Self::Wrote { .. } => "wrote",
             Self::Patched { .. } => "patched",
+            Self::Told(_) => "told",
             Self::Overtaken(_) => "overtaken",
             Self::Idle => "idle",
             Self::SetAside => "set_aside",
@@ -109,6 +113,8 @@ pub(crate) struct Apply {
     pub(crate) brake: Arc<Brake>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) dry_run: bool,
+    /// Nodes are told in their status that they have their own.
+    pub(crate) condition: bool,
     /// How many records there are, for the brake's share.
     pub(crate) records: usize,
     /// How long the brake, once on, is not asked again.
@@ -125,6 +131,8 @@ impl Apply {
         let over = seen.is_some();
         let doubt = match &plan {
             Plan::Patch(_) => Doubt::Node,
+            // To say it again does no harm.
+            Plan::Tell { .. } => Doubt::None,
             plan if writes(plan) => Doubt::Record,
             _ => Doubt::None,
         };
@@ -141,6 +149,9 @@ impl Apply {
                 self.write(write, transition, seen.as_ref()).await
             }
             Plan::Patch(patch) => self.patch(name, patch).await,
+            Plan::Tell { uid, since } => {
+                self.api.tell_restored(name, uid, since).await.map(|()| Outcome::Told(uid))
+            }
             Plan::SetAside => self.set_aside(name, seen.as_ref()).await,
             Plan::Erase(why) => self.erase(name, why, seen.as_ref()).await,
         };
@@ -188,14 +199,25 @@ impl Apply {
             return Ok(Outcome::Braked);
         }
         let over = seen.map(|seen| (seen.uid, seen.version));
-        let before = seen.and_then(Seen::summary).map(|summary| summary.digest);
-        let news = before != Some(write.record.kept.digest());
+        let before = seen.and_then(Seen::summary);
+        if self.condition && opens(&write.record, before.as_ref()) {
+            // First: once the record is open, nobody looks any more whether it was said.
+            let uid = write.record.incarnation.uid;
+            self.api.tell_restored(&write.record.node, uid, Timestamp::now()).await?;
+        }
+        let news = before.map(|summary| summary.digest) != Some(write.record.kept.digest());
         let object = self.api.write_record(&write.record, over).await?;
         Ok(Outcome::Wrote { object, write: Box::new(write), transition, news })
     }
 
     async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {
         let (node, ready) = self.api.patch_node(name, &patch).await?;
+        if self.condition && patch.mark != Mark::None {
+            // As soon as may be. Should this fail, it is said when the record is opened.
+            if let Err(error) = self.api.tell_restored(name, patch.uid, Timestamp::now()).await {
+                debug!(node = %name, %error, "the condition is set later");
+            }
+        }
         Ok(Outcome::Patched { node, ready, patch })
     }
 
@@ -241,12 +263,22 @@ impl Apply {
     }
 }
 
+/// Whether the record begins to follow this life: it has all its own.
+fn opens(record: &Record, before: Option<&Summary>) -> bool {
+    let followed = |before: &Summary| before.state == State::Open && before.uid == record.incarnation.uid;
+    record.state == State::Open && !before.is_some_and(followed)
+}
+
 /// Whether a plan changes anything in the cluster.
 fn writes(plan: &Plan) -> bool {
     match plan {
-        Plan::Save(_) | Plan::Close(_) | Plan::Give(_) | Plan::Patch(_) | Plan::SetAside | Plan::Erase(_) => {
-            true
-        }
+        Plan::Save(_)
+        | Plan::Close(_)
+        | Plan::Give(_)
+        | Plan::Patch(_)
+        | Plan::Tell { .. }
+        | Plan::SetAside
+        | Plan::Erase(_) => true,
         Plan::Rest(_)
         | Plan::Wait { .. }
         | Plan::ReadRecord

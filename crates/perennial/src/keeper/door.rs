@@ -8,6 +8,7 @@
 //! keepers do anyway.
 
 use perennial_core::keeper::Hand;
+use perennial_core::keeper::born::{Birth, CONTROL_PLANE};
 use perennial_core::kept::Pairs;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,13 +30,25 @@ pub(crate) struct Comer {
     pub(crate) annotations: Pairs,
     /// Its `spec.providerID`.
     pub(crate) machine: Option<String>,
+    /// The keys of its taints; `None` where it brings no list of them.
+    pub(crate) taints: Option<Vec<String>>,
+    /// It has a `spec`.
+    pub(crate) specified: bool,
+}
+
+impl Comer {
+    /// Whether it is to run the control plane itself, as it says.
+    fn is_control_plane(&self) -> bool {
+        let keys = self.labels.keys().chain(self.taints.iter().flatten());
+        keys.into_iter().any(|key| CONTROL_PLANE.contains(&key.as_str()))
+    }
 }
 
 /// A question at the door.
 #[derive(Debug)]
 pub(crate) enum Question {
     /// What is it born with?
-    Comes { comer: Comer, to: oneshot::Sender<Pairs> },
+    Comes { comer: Comer, to: oneshot::Sender<Birth> },
     /// May it go: is it recorded?
     Goes { node: Box<NodeObject>, to: oneshot::Sender<()> },
 }
@@ -56,9 +69,9 @@ impl Door {
         self.0.questions()
     }
 
-    /// The labels that a Node is born with. While one of its name is there, as far as is known here, this waits for its end.
+    /// What a Node is born with, and whether behind a gate (`owed`). While one of its name is there, as far as is known here, this waits for its end.
     /// `None` where nobody can tell.
-    pub(crate) async fn comes(&self, comer: Comer) -> Option<Pairs> {
+    pub(crate) async fn comes(&self, comer: Comer) -> Option<Birth> {
         self.0.ask(|to| Question::Comes { comer, to }).await
     }
 
@@ -71,7 +84,7 @@ impl Door {
 /// Those who wait for something to happen.
 #[derive(Debug, Default)]
 pub(super) struct AtTheDoor {
-    comers: Vec<(Comer, oneshot::Sender<Pairs>)>,
+    comers: Vec<(Comer, oneshot::Sender<Birth>)>,
     goers: Vec<(Name, oneshot::Sender<()>)>,
 }
 
@@ -87,11 +100,11 @@ impl Keeper {
         }
     }
 
-    fn comes(&mut self, comer: Comer, to: oneshot::Sender<Pairs>) {
+    fn comes(&mut self, comer: Comer, to: oneshot::Sender<Birth>) {
         let hand = Hand::read(&comer.annotations);
         if self.config.dry_run || hand.pause == Some(true) || hand.forget {
             // Whoever asked may have given up.
-            to.send(Pairs::new()).ok();
+            to.send(Birth::default()).ok();
             return;
         }
         if self.ledger.lives(&comer.name) {
@@ -103,7 +116,10 @@ impl Keeper {
             return;
         }
         let view = Self::view(&self.config, &self.policy, &self.roster);
-        to.send(self.ledger.born(&comer, &view.cx)).ok();
+        let birth = self.ledger.born(&comer, &view.cx);
+        // Nothing is owed to it that a gate would wait for, where there is none.
+        let owed = birth.owed && self.config.gate.is_some() && !comer.is_control_plane();
+        to.send(Birth { owed, ..birth }).ok();
     }
 
     /// A node left: whoever comes under its name is answered.

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use perennial_core::keeper::born::born;
+use perennial_core::keeper::born::{Birth, born};
 use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
-use perennial_core::kept::{Digest, Pairs};
+use perennial_core::kept::Digest;
 use perennial_core::record::{Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -358,9 +358,9 @@ impl Ledger {
     }
 
     /// What a node that comes now is born with.
-    pub(crate) fn born(&mut self, comer: &Comer, cx: &Context<'_>) -> Pairs {
+    pub(crate) fn born(&mut self, comer: &Comer, cx: &Context<'_>) -> Birth {
         let name = self.name(&comer.name);
-        let Some(entry) = self.lines.wake(&name) else { return Pairs::new() };
+        let Some(entry) = self.lines.wake(&name) else { return Birth::default() };
         entry.recall();
         let born = born(&name, &comer.labels, comer.machine.as_deref(), &entry.line, cx);
         self.lines.sleep(&name);

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomS
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use perennial_core::keeper::born::stamped;
+use perennial_core::keeper::born::{is_gated, stamped};
 use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
@@ -197,6 +197,7 @@ impl NodeObject {
         let mark = Mark::read(&annotations, installation, metadata.uid);
         let born =
             if mark == Mark::None { stamped(&labels, &annotations, installation) } else { Pairs::new() };
+        let gated = is_gated(&annotations, installation);
         Live {
             uid: metadata.uid,
             version: metadata.resource_version,
@@ -208,7 +209,7 @@ impl NodeObject {
             bare: true,
             wants_identity: false,
             provider,
-            content: Some(Content { born, ..content(labels, annotations, spec, policy) }),
+            content: Some(Content { born, gated, ..content(labels, annotations, spec, policy) }),
         }
     }
 
@@ -257,7 +258,7 @@ fn content(labels: Pairs, mut annotations: Pairs, spec: Option<NodeSpec>, policy
         annotations,
         taints: taints.unwrap_or_default().into_iter().map(taint).collect(),
         unschedulable: unschedulable.unwrap_or_default(),
-        born: Pairs::new(),
+        ..Content::default()
     }
 }
 

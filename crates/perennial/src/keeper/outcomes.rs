@@ -123,6 +123,7 @@ impl Keeper {
                 let live = entry.as_ref().and_then(|entry| entry.line.live());
                 self.report.patched(name, &patch, live, ready, now);
             }
+            Outcome::Told(uid) => self.ledger.entry_mut(name).line.told = Some(uid),
             Outcome::SetAside => {
                 if let RecordSight::Seen(seen) = &mut self.ledger.entry_mut(name).line.record
                     && let Body::Unreadable { aside, .. } = &mut seen.body

@@ -93,6 +93,9 @@ impl Report {
             let keys = list(&unset.iter().map(String::as_str).collect::<Vec<_>>());
             info!(node = %name, %uid, keys, "born with what it had lost: taken back");
         }
+        if patch.opens {
+            debug!(node = %name, %uid, "the gate is open");
+        }
         let keys: Vec<&str> = labels.keys().chain(annotations.keys()).map(String::as_str).collect();
         let keys = keys.into_iter().chain(taints.iter().map(|taint| taint.key.as_str())).collect::<Vec<_>>();
         if keys.is_empty() && !cordon {

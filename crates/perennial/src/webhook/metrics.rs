@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perennial_core::kept::Pairs;
+use perennial_core::keeper::born::Birth;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -24,7 +24,7 @@ impl Metrics {
     /// Registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
-        let help = "Nodes about to be created that the API server asked about: given their labels, given nothing because nothing is remembered, or unanswered because nobody could tell in time";
+        let help = "Nodes about to be created that the API server asked about: given their labels or a gate, given nothing because nothing is remembered, or unanswered because nobody could tell in time";
         let births = ByKind::register(registry, "births", help, ["given", "nothing", "unanswered"]);
         let help = "Nodes about to be deleted that the API server asked about: recorded, or refused because they were not recorded in time";
         let deaths = ByKind::register(registry, "deaths", help, ["recorded", "refused"]);
@@ -44,10 +44,10 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn born(&self, given: Option<&Pairs>, took: Duration) {
+    pub(super) fn born(&self, birth: Option<&Birth>, took: Duration) {
         self.seconds.observe(took.as_secs_f64());
-        self.births.inc(match given {
-            Some(given) if given.is_empty() => "nothing",
+        self.births.inc(match birth {
+            Some(birth) if *birth == Birth::default() => "nothing",
             Some(_) => "given",
             None => "unanswered",
         });

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use perennial_core::keeper::born::{STAMP_PREFIX, stamp};
+use perennial_core::keeper::born::{Birth, GATE, GATE_EFFECT, STAMP_PREFIX, stamp};
 use perennial_core::kept::Pairs;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -100,6 +100,13 @@ struct NewbornMeta {
 struct NewbornSpec {
     #[serde(rename = "providerID", default)]
     provider_id: Option<String>,
+    #[serde(default)]
+    taints: Option<Vec<NewbornTaint>>,
+}
+
+#[derive(Deserialize)]
+struct NewbornTaint {
+    key: String,
 }
 
 impl Asked<Comer> {
@@ -108,11 +115,15 @@ impl Asked<Comer> {
         let question = question(body)?;
         let node: Option<Newborn> = node(&question, "CREATE", question.object.as_deref())?;
         let comer = node.and_then(|Newborn { metadata, spec }| {
+            let specified = spec.is_some();
+            let (machine, taints) = spec.map(|spec| (spec.provider_id, spec.taints)).unwrap_or_default();
             Some(Comer {
                 name: metadata.name?,
                 labels: metadata.labels.unwrap_or_default(),
                 annotations: metadata.annotations.unwrap_or_default(),
-                machine: spec.and_then(|spec| spec.provider_id).filter(|machine| !machine.is_empty()),
+                machine: machine.filter(|machine| !machine.is_empty()),
+                taints: taints.map(|taints| taints.into_iter().map(|taint| taint.key).collect()),
+                specified,
             })
         });
         Ok(question.about(comer))
@@ -174,12 +185,17 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// A newborn is given these labels, and a stamp that says so.
-    pub(crate) fn born(comer: &Comer, given: &Pairs, installation: &str) -> Self {
+    /// A newborn is given these labels, and a gate where more is owed to it, and a stamp that says so.
+    pub(crate) fn born(comer: &Comer, birth: &Birth, installation: &str) -> Self {
+        let Birth { labels, owed } = birth;
         let stamp_key = format!("{STAMP_PREFIX}{installation}");
-        let mut patch = added("labels", &comer.labels, given);
-        if !given.is_empty() {
-            let stamped = Pairs::from([(stamp_key, stamp(given))]);
+        let mut patch = added("labels", &comer.labels, labels);
+        // One that it brings itself is to be opened, too: its kubelet was told to, or it is a copy of another life.
+        let brought = comer.taints.iter().flatten().any(|key| key == GATE);
+        let gate = *owed || brought;
+        patch.extend((gate && !brought).then(|| gated(comer)));
+        if gate || !labels.is_empty() {
+            let stamped = Pairs::from([(stamp_key, stamp(labels, gate))]);
             patch.extend(added("annotations", &comer.annotations, &stamped));
         } else if comer.annotations.contains_key(&stamp_key) {
             // It was copied from a node of another life, with its stamp.
@@ -223,6 +239,16 @@ fn added(field: &str, there: &Pairs, pairs: &Pairs) -> Vec<Value> {
     let add =
         |(key, value): (&String, &String)| json!({ "op": "add", "path": path(field, key), "value": value });
     pairs.iter().map(add).collect()
+}
+
+/// What puts the gate up.
+fn gated(comer: &Comer) -> Value {
+    let gate = json!({ "key": GATE, "effect": GATE_EFFECT });
+    match &comer.taints {
+        Some(_) => json!({ "op": "add", "path": "/spec/taints/-", "value": gate }),
+        None if comer.specified => json!({ "op": "add", "path": "/spec/taints", "value": [gate] }),
+        None => json!({ "op": "add", "path": "/spec", "value": { "taints": [gate] } }),
+    }
 }
 
 /// Where a key is, as a JSON pointer.
@@ -342,7 +368,8 @@ mod tests {
     #[test]
     fn what_is_given_is_added_and_stamped() {
         let given = pairs([("a", "1"), ("example.com/b~c", "2")]);
-        let bare = Answer::born(&Comer::default(), &given, "x");
+        let birth = Birth { labels: given.clone(), owed: false };
+        let bare = Answer::born(&Comer::default(), &birth, "x");
         let stamp = "a=1 example.com/b~c=2";
         let expected = vec![
             json!({ "op": "add", "path": "/metadata/labels", "value": given }),
@@ -355,17 +382,43 @@ mod tests {
             json!({ "op": "add", "path": "/metadata/labels/example.com~1b~0c", "value": "2" }),
             json!({ "op": "add", "path": "/metadata/annotations/born.perennial.dev~1x", "value": stamp }),
         ];
-        assert_eq!(Answer::born(&comer, &given, "x"), Answer::With(expected));
+        assert_eq!(Answer::born(&comer, &birth, "x"), Answer::With(expected));
+    }
+
+    #[test]
+    fn a_gate_stands_among_the_taints_that_it_brings() {
+        let birth = Birth { labels: Pairs::new(), owed: true };
+        let gate = json!({ "key": "perennial.dev/unrestored", "effect": "NoSchedule" });
+        let comer = |specified, taints| Comer { taints, specified, ..Comer::default() };
+        let expected = [
+            (comer(false, None), "/spec", json!({ "taints": [gate] })),
+            (comer(true, None), "/spec/taints", json!([gate])),
+            (comer(true, Some(vec!["a".to_owned()])), "/spec/taints/-", gate.clone()),
+        ];
+        for (comer, path, value) in expected {
+            let Answer::With(patch) = Answer::born(&comer, &birth, "x") else { panic!("nothing") };
+            assert_eq!(patch[0], json!({ "op": "add", "path": path, "value": value }));
+            assert_eq!(patch[1]["value"], json!({ "born.perennial.dev/x": "gated" }));
+        }
+        for birth in [birth, Birth::default()] {
+            let Answer::With(patch) = Answer::born(&comer(true, Some(vec![GATE.to_owned()])), &birth, "x")
+            else {
+                panic!("nothing")
+            };
+            assert_eq!(patch.len(), 1, "it is there already, and somebody has to open it: {patch:?}");
+            assert_eq!(patch[0]["value"], json!({ "born.perennial.dev/x": "gated" }));
+        }
     }
 
     #[test]
     fn where_nothing_is_given_nothing_is_changed_but_for_the_stamp_of_another_life() {
-        assert_eq!(Answer::born(&Comer::default(), &Pairs::new(), "x"), Answer::Yes);
+        let nothing = Birth::default();
+        assert_eq!(Answer::born(&Comer::default(), &nothing, "x"), Answer::Yes);
         let annotations = pairs([("born.perennial.dev/x", "a=1")]);
         let copied = Comer { annotations, ..Comer::default() };
         let expected = json!({ "op": "remove", "path": "/metadata/annotations/born.perennial.dev~1x" });
-        assert_eq!(Answer::born(&copied, &Pairs::new(), "x"), Answer::With(vec![expected]));
-        assert_eq!(Answer::born(&copied, &Pairs::new(), "other"), Answer::Yes);
+        assert_eq!(Answer::born(&copied, &nothing, "x"), Answer::With(vec![expected]));
+        assert_eq!(Answer::born(&copied, &nothing, "other"), Answer::Yes);
     }
 
     #[test]

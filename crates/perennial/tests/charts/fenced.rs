@@ -210,17 +210,17 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     fenced.refuses(annotation("perennial.dev/pause", "true"), not_kept).await;
     fenced.refuses(annotation("restored.perennial.dev/other", "a uid"), not_kept).await;
     fenced.refuses(annotation("example.com/owner", Value::Null), "removes no annotations").await;
-    fenced.refuses(annotation("born.perennial.dev/perennial", "team=blue"), not_kept).await;
+    let adds_nothing = "adds nothing to what a node was born with";
+    fenced.refuses(annotation("born.perennial.dev/perennial", "team=blue"), adds_nothing).await;
     let metadata = |field: &str, value: Value| json!({ "metadata": { field: value } });
     fenced.refuses(metadata("finalizers", json!(["example.com/stay"])), "finalizers").await;
     let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "other", "uid": "1" }]);
     fenced.refuses(metadata("ownerReferences", owner), "ownerReferences").await;
     let spec = |field: &str, value: Value| json!({ "spec": { field: value } });
-    let nothing_else = "nothing else of the spec";
-    fenced.refuses(spec("unschedulable", json!(false)), nothing_else).await;
-    fenced.refuses(spec("taints", json!([])), nothing_else).await;
-    fenced.refuses(spec("providerID", json!("cloud://other")), nothing_else).await;
-    fenced.refuses(spec("podCIDR", json!("10.0.0.0/24")), nothing_else).await;
+    fenced.refuses(spec("unschedulable", json!(false)), "does not keep cordon").await;
+    fenced.refuses(spec("taints", json!([])), "keeps no taints").await;
+    fenced.refuses(spec("providerID", json!("cloud://other")), "nothing of the spec but").await;
+    fenced.refuses(spec("podCIDR", json!("10.0.0.0/24")), "nothing of the spec but").await;
     // By the back door, too.
     let ready = json!([{ "type": "Ready", "status": "True" }]);
     let refused = fenced.patch_status(&json!({ "status": { "conditions": ready } })).await.unwrap_err();
@@ -233,7 +233,9 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     } });
     fenced.as_admin.patch(NODE, &PatchParams::default(), &Patch::Merge(born)).await.unwrap();
     fenced.refuses(label("b", Value::Null), "removes no labels").await;
+    fenced.refuses(annotation("born.perennial.dev/perennial", "a=1 b=1 b=2"), adds_nothing).await;
     fenced.allows(label("a", Value::Null)).await;
+    fenced.allows(annotation("born.perennial.dev/perennial", "b=1")).await;
     fenced.allows(annotation("born.perennial.dev/perennial", Value::Null)).await;
     // And nobody else is held to any of it.
     let patch =
@@ -262,6 +264,42 @@ async fn where_taints_and_cordon_are_kept_they_are_set_and_never_taken_away() {
     let schedulable = Patch::Merge(json!({ "spec": { "unschedulable": false } }));
     fenced.as_admin.patch(NODE, &PatchParams::default(), &schedulable).await.unwrap();
     fenced.allows(json!({ "spec": { "unschedulable": true } })).await;
+}
+
+#[tokio::test]
+async fn a_gate_is_opened_and_a_condition_set_and_nothing_else_of_spec_and_status() {
+    let fenced = Fenced::with(Some("born.yaml"), "perennial").await;
+    let gate = json!({ "key": "perennial.dev/unrestored", "effect": "NoSchedule" });
+    let of_others: Vec<Value> = {
+        let taints = fenced.as_admin.get(NODE).await.unwrap().spec.unwrap().taints.unwrap();
+        taints.iter().map(|taint| json!(taint)).collect()
+    };
+    let taints = |taints: &[Value]| json!({ "spec": { "taints": taints } });
+    let with_gate = taints(&[of_others.as_slice(), &[gate]].concat());
+    fenced.refuses(with_gate.clone(), "puts up none").await;
+    fenced.as_admin.patch(NODE, &PatchParams::default(), &Patch::Merge(with_gate)).await.unwrap();
+    fenced.refuses(taints(&[]), "keeps no taints").await;
+    fenced.allows(label("example.com/rack", "7")).await;
+    fenced.allows(taints(&of_others)).await;
+
+    let condition = |kind: &str| json!({ "type": kind, "status": "True", "reason": "x", "message": "" });
+    let conditions = |kinds: &[&str]| {
+        let all: Vec<Value> = kinds.iter().map(|kind| condition(kind)).collect();
+        json!({ "status": { "conditions": all } })
+    };
+    let ours = "perennial.dev/MetadataRestored";
+    fenced.patch_status(&conditions(&[ours])).await.unwrap();
+    for status in [
+        conditions(&[ours, "Ready"]),
+        json!({ "status": { "phase": "Terminated" } }),
+        json!({ "status": { "capacity": { "cpu": "1" } } }),
+        json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] } }),
+        json!({ "status": { "nodeInfo": { "kubeletVersion": "v1.0.0" } } }),
+        json!({ "status": { "volumesInUse": ["x"] } }),
+    ] {
+        let refused = fenced.patch_status(&status).await.expect_err(&status.to_string());
+        assert!(refused.contains("of the status but") || refused.contains("no condition but"), "{refused}");
+    }
 }
 
 #[tokio::test]

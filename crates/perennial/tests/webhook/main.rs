@@ -10,6 +10,7 @@
 
 mod born;
 mod certificates;
+mod gate;
 mod hindered;
 mod hook;
 mod strict;

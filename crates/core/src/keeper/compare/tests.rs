@@ -51,7 +51,7 @@ fn every_key_of_either_has_its_word() {
         annotations: pairs(&[("note", "2"), ("other", "1")]),
         taints: vec![taint("gpu", "1"), taint("other", "")],
         unschedulable: false,
-        born: Pairs::new(),
+        ..Content::default()
     };
     let policy = "rules: [{ labels: { include: ['*'], exclude: ['d.example.com/*', 'kubernetes.io/*'] }, \
                   annotations: { include: [note] }, taints: { include: [gpu] }, cordon: true }]";

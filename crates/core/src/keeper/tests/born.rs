@@ -1,8 +1,8 @@
 //! A node that is born with its labels, and what becomes of those that it should not have been born with.
 
 use super::dsl::*;
-use crate::keeper::Mark;
-use crate::keeper::born::{STAMP_PREFIX, is_kubelets_own, stamp, stamped};
+use crate::keeper::born::{CONTROL_PLANE, STAMP_PREFIX, is_gated, is_kubelets_own, stamp, stamped};
+use crate::keeper::{Mark, Patch, Why};
 use crate::kept::Pairs;
 
 fn pairs(pairs: &[(&str, &str)]) -> Pairs {
@@ -99,11 +99,13 @@ fn where_the_machine_counts_it_must_be_told_and_be_the_same() {
 fn a_stamp_is_read_back_as_far_as_it_is_still_true() {
     let annotations = |text: &str| pairs(&[(&format!("{STAMP_PREFIX}perennial"), text)]);
     let labels = pairs(&[("a", "1"), ("b", ""), ("c", "1"), (ROLE, "")]);
-    let text = stamp(&pairs(&[("a", "1"), ("b", ""), ("c", "2"), ("d", "1")]));
+    let text = stamp(&pairs(&[("a", "1"), ("b", ""), ("c", "2"), ("d", "1")]), true);
     assert_eq!(stamped(&labels, &annotations(&text), "perennial"), pairs(&[("a", "1"), ("b", "")]));
     assert_eq!(stamped(&labels, &annotations(&text), "other"), Pairs::new());
+    assert!(is_gated(&annotations(&text), "perennial") && !is_gated(&annotations(&text), "other"));
     for broken in ["", " ", "a", "=1", "a=1=1", "a =1", "\u{0}", &format!("{ROLE}=")] {
         assert_eq!(stamped(&labels, &annotations(broken), "perennial"), Pairs::new(), "{broken:?}");
+        assert!(!is_gated(&annotations(broken), "perennial"), "{broken:?}");
     }
 }
 
@@ -152,4 +154,77 @@ fn the_rule_is_found_by_what_is_remembered_and_not_by_what_it_was_born_with() {
     let record = giving(U2, 20).label("pool", "cpu").label("b", "1").under(&pools);
     let expected = patch(U2, 20, Mark::Given, &[("b", "1"), ("pool", "cpu")]);
     node(live(U2, 20).born("pool", "gpu")).with(record).policy(pools).patches(expected);
+}
+
+/// Of a node that comes back: more is remembered of it than it is born with.
+fn owes(case: Case, labels: &[(&str, &str)]) -> bool {
+    case.birth(labels, None).owed
+}
+
+#[test]
+fn more_is_owed_where_more_is_remembered_than_a_kubelet_may_set() {
+    let record = || closed(U1, 15).label("a", "1");
+    assert!(!owes(gone(15).with(record()), &[]));
+    assert!(!owes(gone(15), &[]));
+    assert!(owes(gone(15).with(record().label("example.k8s.io/group", "1")), &[]));
+    assert!(!owes(
+        gone(15).with(record().label("example.k8s.io/group", "1")),
+        &[("example.k8s.io/group", "1")]
+    ));
+    assert!(owes(gone(15).with(record().waits(ROLE, "", None)), &[]));
+    assert!(owes(gone(15).with(record().machine("m1")).policy(policy("rules: [{identity: provider}]")), &[]));
+    let control_plane = record().label("example.k8s.io/group", "1").waits(CONTROL_PLANE[0], "", None);
+    assert!(
+        !owes(gone(15).with(control_plane), &[]),
+        "nobody keeps the control plane from being scheduled to"
+    );
+}
+
+/// A patch that opens the gate and does nothing else.
+fn release(stamp: Option<&str>) -> Patch {
+    Patch { opens: true, stamp: stamp.map(str::to_owned), ..patch(U2, 20, Mark::None, &[]) }
+}
+
+#[test]
+fn a_gate_is_opened_with_what_is_given() {
+    let record = || giving(U2, 20).label("a", "1");
+    let expected = Patch { opens: true, ..patch(U2, 20, Mark::Given, &[("a", "1")]) };
+    node(live(U2, 20).gated()).with(record()).patches(expected.clone());
+    // However late it is.
+    node(live(U2, 20).gated()).with(record()).at(NOW + GATE + GATE).patches(expected);
+}
+
+#[test]
+fn a_gate_is_opened_at_once_where_nothing_is_owed() {
+    node(live(U2, 20).gated()).patches(release(None));
+    node(live(U2, 20).label("a", "1").gated()).patches(release(None));
+    node(live(U2, 20).label("a", "1").gated().marked())
+        .with(open(U2, 20).label("a", "1"))
+        .patches(release(None));
+    node(live(U2, 20).gated().paused(true)).with(closed(U1, 15).label("a", "1")).patches(release(None));
+    let others = policy("rules: [{selector: pool=gpu}]");
+    node(live(U2, 20).gated()).with(closed(U1, 15).label("a", "1")).policy(others).patches(release(None));
+}
+
+#[test]
+fn a_gate_stays_closed_while_something_is_owed_but_not_for_ever() {
+    let owed = || closed(U1, 15).label("a", "1");
+    let newborn = || live(U2, 20).born("b", "1").gated();
+    node(newborn()).with(owed()).gives(next(giving(U2, 20).label("a", "1")));
+    node(newborn()).with_summary(&owed()).reads_record();
+    // What it was born with is confirmed later.
+    node(newborn()).with(owed()).at(NOW + GATE).patches(release(Some("b=1")));
+    node(newborn()).with_summary(&owed()).at(NOW + GATE).patches(release(Some("b=1")));
+    let provider = || policy("rules: [{identity: provider}]");
+    let unknown = || node(newborn().no_machine()).with(owed().machine("m1")).policy(provider());
+    unknown().waits(NOW + GATE);
+    unknown().at(NOW + GATE).patches(release(Some("b=1")));
+}
+
+#[test]
+fn a_gate_is_left_to_those_who_may_open_it_and_know_better() {
+    node(live(U2, 20).gated()).records_unlisted().rests(Why::NotSynced);
+    node(live(U2, 20).gated()).with(closed(U1, 25).label("a", "1")).rests(Why::Lagging);
+    let record = open(U2, 20).label("a", "1");
+    node(live(U2, 20).label("a", "1").gated().marked()).with(record).no_restore().rests(Why::Agreed);
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::dsl::{CLOSE_AFTER, NODE, NOW, OPEN_AFTER};
-use crate::keeper::born::born;
+use super::dsl::{CLOSE_AFTER, GATE, NODE, NOW, OPEN_AFTER};
+use crate::keeper::born::{Birth, born};
 use crate::keeper::{
     Body, Context, End, Erasure, Kin, Line, Live, Patch, Plan, RecordSight, Seen, Sight, Why, Write, decide,
 };
@@ -162,9 +162,14 @@ impl Case {
     }
 
     /// What a node that comes now with these labels, for this machine, is born with.
-    pub(super) fn bears(self, labels: &[(&str, &str)], machine: Option<&str>) -> Vec<(String, String)> {
+    pub(super) fn birth(self, labels: &[(&str, &str)], machine: Option<&str>) -> Birth {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        born(NODE, &labels, machine, &self.line, &self.context()).into_iter().collect()
+        born(NODE, &labels, machine, &self.line, &self.context())
+    }
+
+    /// The labels of that.
+    pub(super) fn bears(self, labels: &[(&str, &str)], machine: Option<&str>) -> Vec<(String, String)> {
+        self.birth(labels, machine).labels.into_iter().collect()
     }
 
     pub(super) fn plan(self) -> Plan {
@@ -245,6 +250,8 @@ pub(super) fn context(policy: &Policy, now: Timestamp, capture: bool, restore: b
         capture,
         restore,
         close_after: CLOSE_AFTER,
+        gate: GATE,
+        condition: false,
         open_after: OPEN_AFTER,
         rollout: false,
     }

@@ -24,6 +24,7 @@ pub(super) const THEN: Timestamp = Timestamp::constant(1_800_000_000, 0);
 /// When a plan is made: later than every short delay, earlier than every retention.
 pub(super) const NOW: Timestamp = Timestamp::constant(1_800_000_600, 0);
 pub(super) const CLOSE_AFTER: SignedDuration = SignedDuration::from_secs(5);
+pub(super) const GATE: SignedDuration = SignedDuration::from_mins(2);
 pub(super) const OPEN_AFTER: SignedDuration = SignedDuration::from_secs(3);
 
 /// What bears labels: a living node, an end, a record.
@@ -54,7 +55,7 @@ pub(super) trait Bears: Sized {
 
 impl Bears for Live {
     fn pairs(&mut self) -> (&mut Pairs, &mut Pairs, &mut Vec<Taint>, &mut bool) {
-        let Content { labels, annotations, taints, unschedulable, born: _ } =
+        let Content { labels, annotations, taints, unschedulable, born: _, gated: _ } =
             self.content.as_mut().expect("said before `settled`");
         (labels, annotations, taints, unschedulable)
     }
@@ -66,7 +67,7 @@ impl Bears for Live {
 
 impl Bears for End {
     fn pairs(&mut self) -> (&mut Pairs, &mut Pairs, &mut Vec<Taint>, &mut bool) {
-        let Content { labels, annotations, taints, unschedulable, born: _ } = &mut self.content;
+        let Content { labels, annotations, taints, unschedulable, born: _, gated: _ } = &mut self.content;
         (labels, annotations, taints, unschedulable)
     }
 
@@ -171,6 +172,7 @@ impl LiveWords for End {
 pub(super) trait Living {
     fn terminating(self) -> Self;
     fn young(self) -> Self;
+    fn gated(self) -> Self;
     fn no_machine(self) -> Self;
 }
 
@@ -181,6 +183,12 @@ impl Living for Live {
 
     fn young(self) -> Self {
         Self { created: NOW, ..self }
+    }
+
+    /// It was born just now, behind a gate.
+    fn gated(self) -> Self {
+        let content = self.content.map(|content| Content { gated: true, ..content });
+        Self { created: NOW, content, ..self }
     }
 
     /// Its providerID was read, and it has none.
@@ -308,6 +316,8 @@ pub(super) fn patch(uid: Uuid, version: Version, mark: Mark, labels: &[(&str, &s
         cordon: false,
         unset: Vec::new(),
         mark,
+        stamp: None,
+        opens: false,
         withheld: 0,
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn content() -> impl Strategy<Value = Content> {
     (labels(), btree_map("[ab]", "[12]", 0..2), taints, any::<bool>()).prop_map(
         |(labels, annotations, taints, unschedulable)| {
             let taints = taints.into_iter().map(|(key, value)| taint(key, &value)).collect();
-            Content { labels, annotations, taints, unschedulable, born: Pairs::new() }
+            Content { labels, annotations, taints, unschedulable, ..Content::default() }
         },
     )
 }
@@ -79,8 +79,9 @@ prop_compose! {
     fn lives()(
         (uid, version, mark, hand, created) in (uid(), version(), mark(), hand(), time()),
         (content, settled, terminating) in (content(), prop::bool::weighted(0.2), prop::bool::weighted(0.2)),
-        provider in option::of(machine_id()),
+        (provider, gated) in (option::of(machine_id()), prop::bool::weighted(0.1)),
     ) -> (Live, bool) {
+        let content = Content { gated, ..content };
         let provider = provider.map_or(Provider::Unread, Provider::Read);
         (Live { created, terminating, mark, hand, provider, content: Some(content), ..live(uid, version) }, settled)
     }
@@ -105,7 +106,7 @@ prop_compose! {
         (given, paused, last) in (any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.1)),
         policy in 0..POLICIES.len(),
     ) -> Record {
-        let Content { labels, annotations, taints, unschedulable, born: _ } = content;
+        let Content { labels, annotations, taints, unschedulable, .. } = content;
         let mut record = match state {
             State::Open => open(uid, version),
             State::Closed => closed(uid, version),
@@ -175,7 +176,7 @@ prop_compose! {
         held.sort_by_key(|end| end.version);
         held.dedup_by_key(|end| end.uid);
         let kin = kin.map(Box::new);
-        let line = Line { sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None };
+        let line = Line { sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None };
         let mut case = Case { line, policy: POLICIES[policy].clone(), now: NOW, capture, restore, rollout };
         case = if settled { case.settled() } else { case.judged() };
         let sequence = case.line.seen().and_then(Seen::summary).map(|summary| summary.sequence);
@@ -201,7 +202,7 @@ fn check(line: &Line, cx: &Context<'_>, plan: &Plan) -> Result<(), TestCaseError
         prop_assert!(!changes_something(plan), "nothing is known for sure");
     }
     if matches!(line.seen().map(|seen| &seen.body), Some(Body::Newer)) {
-        prop_assert_eq!(plan, &Plan::Rest(Why::NewerSchema));
+        prop_assert!(plan == &Plan::Rest(Why::NewerSchema) || is_gated(line), "nothing is read from it");
     }
     if !cx.capture {
         prop_assert!(!matches!(plan, Plan::Save(_) | Plan::Close(_) | Plan::Erase(_)), "capture is off");
@@ -237,6 +238,10 @@ fn check(line: &Line, cx: &Context<'_>, plan: &Plan) -> Result<(), TestCaseError
     Ok(())
 }
 
+fn is_gated(line: &Line) -> bool {
+    line.live().and_then(|live| live.content.as_ref()).is_some_and(|content| content.gated)
+}
+
 fn check_save(line: &Line, write: &Write) -> Result<(), TestCaseError> {
     let live = line.live().expect("only the living are saved");
     let Record { state, incarnation, version, paused, .. } = &*write.record;
@@ -264,6 +269,12 @@ fn check_give(line: &Line, write: &Write) -> Result<(), TestCaseError> {
 fn check_patch(line: &Line, cx: &Context<'_>, patch: &Patch) -> Result<(), TestCaseError> {
     let live = line.live().expect("only the living are patched");
     let content = live.content.as_ref().expect("what is missing is known");
+    prop_assert_eq!(patch.opens, content.gated);
+    if patch.mark == Mark::None {
+        let opens = Patch { opens: true, ..self::patch(live.uid, live.version, Mark::None, &[]) };
+        prop_assert_eq!(patch, &opens, "a gate is opened, and nothing else");
+        return Ok(());
+    }
     let Some(Body::Whole(record)) = line.seen().map(|seen| &seen.body) else {
         return Err(TestCaseError::fail("a patch without a record"));
     };

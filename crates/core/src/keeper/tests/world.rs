@@ -225,7 +225,7 @@ impl World {
     pub(super) fn act(&mut self, at: usize) {
         let Some((plan, over)) = self.replicas[at].plan.take() else { return };
         match plan {
-            Plan::Rest(_) | Plan::Wait { .. } => {}
+            Plan::Rest(_) | Plan::Wait { .. } | Plan::Tell { .. } => {}
             Plan::ReadRecord | Plan::SetAside => self.read_record(at),
             Plan::ReadNode => self.read_node(at),
             Plan::Prove { uid, from, to } => self.prove(at, uid, from, to),

@@ -168,7 +168,7 @@ fn the_default_rule_keeps_labels_and_nothing_else() {
         annotations: pairs([("note", "x")]),
         taints: vec![Taint { key: "dedicated".into(), effect: "NoSchedule".into(), value: "gpu".into() }],
         unschedulable: true,
-        born: Pairs::new(),
+        ..Content::default()
     };
     let expected = Kept { labels: pairs([("team", "blue"), ("empty", "")]), ..Kept::default() };
     assert_eq!(rule("").keep(&content), expected);

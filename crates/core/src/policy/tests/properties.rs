@@ -44,13 +44,14 @@ fn content() -> impl Strategy<Value = Content> {
             taints,
             unschedulable,
             born: Pairs::new(),
+            gated: false,
         },
     )
 }
 
 fn as_content(kept: &Kept) -> Content {
     let Kept { labels, annotations, taints, unschedulable } = kept.clone();
-    Content { labels, annotations, taints, unschedulable, born: Pairs::new() }
+    Content { labels, annotations, taints, unschedulable, ..Content::default() }
 }
 
 proptest! {

@@ -148,7 +148,7 @@ impl Entry {
     /// Among whom ranks are taken: those who may do what is planned, or what it leads to.
     pub(crate) fn role(&self, plan: &Plan, restores: bool) -> Role {
         match plan {
-            Plan::Give(_) | Plan::Patch(_) => Role::Restore,
+            Plan::Give(_) | Plan::Patch(_) | Plan::Tell { .. } => Role::Restore,
             Plan::Save(_) | Plan::Close(_) | Plan::Erase(_) | Plan::SetAside => Role::Capture,
             Plan::Rest(_)
             | Plan::Wait { .. }
@@ -273,7 +273,7 @@ fn urgency(plan: &Plan, line: &Line, owed: bool) -> Urgency {
         (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,
         (Plan::Erase(_), _) => Urgency::Later,
         (Plan::Save(write), _) if write.braked => Urgency::Later,
-        (Plan::Save(_), _) => Urgency::Save,
+        (Plan::Save(_) | Plan::Tell { .. }, _) => Urgency::Save,
         (Plan::Prove { .. }, Some(_)) => Urgency::ProveRestore,
         (Plan::Prove { .. }, None) => Urgency::ProveEnd,
         (_, Some(live)) => match named {

@@ -49,6 +49,8 @@ impl Fixture {
             capture: true,
             restore: self.restore,
             close_after: SignedDuration::ZERO,
+            gate: SignedDuration::ZERO,
+            condition: false,
             open_after: SignedDuration::ZERO,
             rollout: false,
         };

@@ -238,6 +238,8 @@ impl Filled {
             capture: true,
             restore: true,
             close_after: SignedDuration::from_hours(1),
+            gate: SignedDuration::ZERO,
+            condition: false,
             open_after: SignedDuration::ZERO,
             rollout: false,
         };
