@@ -123,12 +123,11 @@ lint: prerequisites deny ## Check format, clippy and documentation; warnings are
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
 
-deny: ## Check licences and advisories of dependencies, if cargo-deny is installed
-	@if cargo deny --version >/dev/null 2>&1; then \
-	  cargo deny check; \
-	else \
-	  echo "cargo-deny is not installed: licences and advisories are not checked (cargo install cargo-deny)"; \
-	fi
+deny: ## Check licences, sources and bans of dependencies; advisories where their database can be reached
+	@set -e; tool=$$(dev/cargo-tool cargo-deny 0.20.2); export PATH="$$tool:$$PATH"; \
+	cargo deny --log-level error check bans licenses sources; \
+	if cargo deny --log-level off fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
+	else echo "deny: the database of advisories cannot be reached, so they are not checked"; fi
 
 fmt: ## Format the code
 	cargo fmt --all

@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file, the environment or the network: whatever a rule needs is an
 //! argument, and what it wants done is a value. The binary observes and applies; this crate decides.
 
+pub mod admission;
 pub mod keeper;
 pub mod kept;
 pub mod lister;

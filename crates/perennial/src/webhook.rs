@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              AdmissionReview
-//! API server ────────────────> server ──> review (pure) ──> keeper::Door
+//! API server ────────────────> server ──> core::admission ──> keeper::Door
 //!                                ^ serves with
 //! Secret <──> certificates ──────┴──> caBundle of the webhook's configurations
 //! ```
@@ -16,7 +16,6 @@
 
 mod certificates;
 mod metrics;
-mod review;
 mod server;
 
 use std::net::SocketAddr;
@@ -30,16 +29,16 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use http::{StatusCode, header};
+use perennial_core::admission::{Answer, Asked, Broken, Comer};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::config::WebhookConfig;
-use crate::keeper::Door;
+use crate::keeper::{Door, NodeObject};
 use crate::listener::{self, Listener, Purpose};
 use certificates::Certificates;
-use review::{Answer, Asked, Broken};
 use server::Serving;
 
 pub use certificates::Lives;
@@ -105,7 +104,7 @@ struct Desk {
 /// A Node is about to be created.
 async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_create(&body)) {
+    let asked = match read(request.into_body()).await.and_then(|body| Asked::<Comer>::to_create(&body)) {
         Ok(asked) => asked,
         Err(broken) => return desk.refuse(&broken),
     };
@@ -120,7 +119,7 @@ async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
 /// A Node is about to be deleted.
 async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_delete(&body)) {
+    let asked = match read(request.into_body()).await.and_then(|body| Asked::<NodeObject>::to_delete(&body)) {
         Ok(asked) => asked,
         Err(broken) => return desk.refuse(&broken),
     };

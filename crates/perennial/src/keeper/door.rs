@@ -7,9 +7,9 @@
 //! Nothing is read from the API server, or written, to answer. Whoever has to wait, waits for what the watches tell and the
 //! keepers do anyway.
 
+use perennial_core::admission::Comer;
 use perennial_core::keeper::Hand;
-use perennial_core::keeper::born::{Birth, CONTROL_PLANE};
-use perennial_core::kept::Pairs;
+use perennial_core::keeper::born::Birth;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Keeper;
@@ -21,28 +21,6 @@ use super::object::NodeObject;
 const WAITING: usize = 256;
 /// How many may wait for something to happen.
 const AT_THE_DOOR: usize = 1024;
-
-/// A Node that is about to be created.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Comer {
-    pub(crate) name: String,
-    pub(crate) labels: Pairs,
-    pub(crate) annotations: Pairs,
-    /// Its `spec.providerID`.
-    pub(crate) machine: Option<String>,
-    /// The keys of its taints; `None` where it brings no list of them.
-    pub(crate) taints: Option<Vec<String>>,
-    /// It has a `spec`.
-    pub(crate) specified: bool,
-}
-
-impl Comer {
-    /// Whether it is to run the control plane itself, as it says.
-    fn is_control_plane(&self) -> bool {
-        let keys = self.labels.keys().chain(self.taints.iter().flatten());
-        keys.into_iter().any(|key| CONTROL_PLANE.contains(&key.as_str()))
-    }
-}
 
 /// A question at the door.
 #[derive(Debug)]

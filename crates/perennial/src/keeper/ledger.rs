@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use perennial_core::admission::Comer;
 use perennial_core::keeper::born::{Birth, born};
 use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
 use perennial_core::kept::Digest;
@@ -23,7 +24,6 @@ use perennial_core::record::{Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::door::Comer;
 use super::fleet::{Counted, Counts, Fleet, Standing};
 use super::window::Cell;
 use crate::members::{Role, Roster};

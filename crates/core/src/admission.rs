@@ -1,26 +1,24 @@
-//! Questions and answers, as `admission.k8s.io/v1` spells them.
+//! What the API server asks before a Node is created or deleted, and what it is answered, as `admission.k8s.io/v1` spells it.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use perennial_core::keeper::born::{Birth, GATE, GATE_EFFECT, STAMP_PREFIX, stamp};
-use perennial_core::kept::Pairs;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::keeper::NodeObject;
-use crate::keeper::door::Comer;
+use crate::keeper::born::{Birth, CONTROL_PLANE, GATE, GATE_EFFECT, STAMP_PREFIX, stamp};
+use crate::kept::Pairs;
 
 const VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 /// Whoever sets this on a Node deletes it without waiting for its record. The configuration of the webhook knows it too, so
 /// that it counts when nobody answers.
-pub(super) const BREAK_GLASS: &str = "perennial.dev/delete-unrecorded";
+pub const BREAK_GLASS: &str = "perennial.dev/delete-unrecorded";
 
 /// Why a question cannot be answered.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub enum Broken {
     /// It did not come in time.
     #[error("the request's body did not come in time")]
     Slow,
@@ -35,15 +33,41 @@ pub(crate) enum Broken {
     Node(String),
 }
 
+/// A Node that is about to be created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comer {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.labels`.
+    pub labels: Pairs,
+    /// `metadata.annotations`.
+    pub annotations: Pairs,
+    /// `spec.providerID`.
+    pub machine: Option<String>,
+    /// The keys of its taints; `None` where it brings no list of them.
+    pub taints: Option<Vec<String>>,
+    /// It has a `spec`.
+    pub specified: bool,
+}
+
+impl Comer {
+    /// Whether it is to run the control plane itself, as it says.
+    #[must_use]
+    pub fn is_control_plane(&self) -> bool {
+        let mut keys = self.labels.keys().chain(self.taints.iter().flatten());
+        keys.any(|key| CONTROL_PLANE.contains(&key.as_str()))
+    }
+}
+
 /// What is asked about a Node.
 #[derive(Debug)]
-pub(crate) struct Asked<T> {
+pub struct Asked<T> {
     /// The question's own name.
-    pub(super) uid: String,
+    pub uid: String,
     /// Nothing comes of it, whatever is answered.
-    pub(super) dry_run: bool,
+    pub dry_run: bool,
     /// The Node, where the question is about one at all.
-    pub(super) node: Option<T>,
+    pub node: Option<T>,
 }
 
 #[derive(Deserialize)]
@@ -109,9 +133,21 @@ struct NewbornTaint {
     key: String,
 }
 
+/// The annotations of a Node.
+#[derive(Deserialize)]
+struct Bears {
+    metadata: BearsMeta,
+}
+
+#[derive(Deserialize)]
+struct BearsMeta {
+    #[serde(default)]
+    annotations: Option<Pairs>,
+}
+
 impl Asked<Comer> {
     /// Reads what is asked before a Node is created.
-    pub(crate) fn to_create(body: &[u8]) -> Result<Self, Broken> {
+    pub fn to_create(body: &[u8]) -> Result<Self, Broken> {
         let question = question(body)?;
         let node: Option<Newborn> = node(&question, "CREATE", question.object.as_deref())?;
         let comer = node.and_then(|Newborn { metadata, spec }| {
@@ -130,15 +166,17 @@ impl Asked<Comer> {
     }
 }
 
-impl Asked<NodeObject> {
+impl<T: DeserializeOwned> Asked<T> {
     /// Reads what is asked before a Node is deleted. One that somebody deletes whatever happens is not asked about.
-    pub(crate) fn to_delete(body: &[u8]) -> Result<Self, Broken> {
+    pub fn to_delete(body: &[u8]) -> Result<Self, Broken> {
         let question = question(body)?;
-        let node: Option<NodeObject> = node(&question, "DELETE", question.old_object.as_deref())?;
-        let broken = |node: &NodeObject| {
-            node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(BREAK_GLASS))
-        };
-        Ok(question.about(node.filter(|node| !broken(node))))
+        let object = question.old_object.as_deref();
+        let bears: Option<Bears> = node(&question, "DELETE", object)?;
+        let broken = bears.is_none_or(|bears| {
+            bears.metadata.annotations.is_some_and(|annotations| annotations.contains_key(BREAK_GLASS))
+        });
+        let node = if broken { None } else { node(&question, "DELETE", object)? };
+        Ok(question.about(node))
     }
 }
 
@@ -175,7 +213,7 @@ fn node<T: DeserializeOwned>(
 
 /// What is answered.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// It may happen, as it is.
     Yes,
     /// It may happen, with these changes (a JSON patch).
@@ -186,7 +224,8 @@ pub(crate) enum Answer {
 
 impl Answer {
     /// A newborn is given these labels, and a gate where more is owed to it, and a stamp that says so.
-    pub(crate) fn born(comer: &Comer, birth: &Birth, installation: &str) -> Self {
+    #[must_use]
+    pub fn born(comer: &Comer, birth: &Birth, installation: &str) -> Self {
         let Birth { labels, owed } = birth;
         let stamp_key = format!("{STAMP_PREFIX}{installation}");
         let mut patch = added("labels", &comer.labels, labels);
@@ -205,7 +244,8 @@ impl Answer {
     }
 
     /// A node is not deleted before it is recorded.
-    pub(crate) fn not_recorded(name: &str) -> Self {
+    #[must_use]
+    pub fn not_recorded(name: &str) -> Self {
         Self::No(format!(
             "Perennial could not record what is kept of node {name} in time, and would forget it; try again, or delete it \
              all the same: kubectl annotate node {name} {BREAK_GLASS}=true"
@@ -213,7 +253,8 @@ impl Answer {
     }
 
     /// As the API server wants it, for the question of this name.
-    pub(crate) fn to(&self, uid: &str) -> Value {
+    #[must_use]
+    pub fn to(&self, uid: &str) -> Value {
         let mut response = json!({ "uid": uid, "allowed": !matches!(self, Self::No(_)) });
         match self {
             Self::Yes => {}
@@ -262,6 +303,19 @@ mod tests {
 
     fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Pairs {
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    }
+
+    /// As much of a Node as has to be there.
+    #[derive(Debug, Deserialize)]
+    struct Going {
+        #[expect(dead_code, reason = "that it is there is enough")]
+        metadata: GoingMeta,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct GoingMeta {
+        #[expect(dead_code, reason = "that it is there is enough")]
+        name: String,
     }
 
     fn review(operation: &str, resource: &str, objects: &Value) -> Vec<u8> {
@@ -335,7 +389,10 @@ mod tests {
         ] {
             let broken = Asked::to_create(body.as_bytes()).unwrap_err();
             assert!(matches!(broken, Broken::NotAReview(_)), "{body}: {broken}");
-            assert!(matches!(Asked::to_delete(body.as_bytes()), Err(Broken::NotAReview(_))), "{body}");
+            assert!(
+                matches!(Asked::<Value>::to_delete(body.as_bytes()), Err(Broken::NotAReview(_))),
+                "{body}"
+            );
         }
     }
 
@@ -345,7 +402,7 @@ mod tests {
             let body = review("CREATE", "nodes", &json!({ "object": object }));
             assert!(matches!(Asked::to_create(&body), Err(Broken::Node(_))), "{object}");
             let body = review("DELETE", "nodes", &json!({ "oldObject": object }));
-            assert!(matches!(Asked::to_delete(&body), Err(Broken::Node(_))), "{object}");
+            assert!(matches!(Asked::<Going>::to_delete(&body), Err(Broken::Node(_))), "{object}");
         }
     }
 
@@ -361,8 +418,8 @@ mod tests {
             });
             review("DELETE", "nodes", &json!({ "object": null, "oldObject": { "metadata": metadata } }))
         };
-        assert!(Asked::to_delete(&node(json!({}))).unwrap().node.is_some());
-        assert!(Asked::to_delete(&node(json!({ BREAK_GLASS: "" }))).unwrap().node.is_none());
+        assert!(Asked::<Going>::to_delete(&node(json!({}))).unwrap().node.is_some());
+        assert!(Asked::<Going>::to_delete(&node(json!({ BREAK_GLASS: "" }))).unwrap().node.is_none());
     }
 
     #[test]
