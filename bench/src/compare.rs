@@ -22,6 +22,7 @@ mod start;
 
 pub(crate) use changes::ENDLESS;
 pub(crate) use mass::returned;
+pub(crate) use returns::is_whole;
 
 /// So many single changes and returns are timed.
 const SINGLES: usize = 100;

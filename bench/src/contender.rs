@@ -72,6 +72,16 @@ impl Contender {
 
     /// Starts it, and does not wait.
     pub(crate) fn start(self, plane: &ControlPlane, kubeconfig: &Path) -> anyhow::Result<Running> {
+        self.start_with(plane, kubeconfig, &[])
+    }
+
+    /// The same, with further arguments.
+    pub(crate) fn start_with(
+        self,
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: &[&str],
+    ) -> anyhow::Result<Running> {
         let port = Port::claim()?;
         let log = plane.logs().join(format!("{}.log", self.name()));
         let launch = Launch::new(self.name(), self.program()?, log);
@@ -82,7 +92,7 @@ impl Contender {
                 .args(["--member", "replica-1"]),
             _ => launch.env("KUBECONFIG", kubeconfig).env("NAMESPACE", NAMESPACE),
         };
-        Ok(Running { process: launch.start()?, _port: port })
+        Ok(Running { process: launch.args(arguments).start()?, _port: port })
     }
 }
 

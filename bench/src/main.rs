@@ -2,6 +2,7 @@
 //!
 //! Machines are shared and noisy: every number stands beside one that was measured in the same run.
 
+mod births;
 mod cluster;
 mod compare;
 mod contender;
@@ -57,6 +58,8 @@ enum What {
     Writes(Size),
     /// Ends proved from history after all replicas were away
     Proofs(Size),
+    /// What a webhook adds to a registration, and what it saves
+    Births(Size),
     /// From a change of endpoints to the page in a bucket
     Listing(Size),
 }
@@ -129,6 +132,7 @@ async fn main() -> ExitCode {
             What::Writes(Size { nodes, .. }) => writes::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
+            What::Births(Size { nodes, .. }) => births::run(nodes as usize).await,
             What::Listing(Size { replicas, .. }) => listing::run(replicas as usize).await,
         }
     };

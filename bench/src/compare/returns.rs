@@ -43,7 +43,7 @@ pub(super) fn index(seen: &Seen) -> Option<usize> {
 }
 
 /// It is there, and has all that it was given.
-pub(super) fn is_whole(seen: &Seen, index: usize) -> bool {
+pub(crate) fn is_whole(seen: &Seen, index: usize) -> bool {
     let labels = seen.labels();
     seen.is_there() && company_labels(index).iter().all(|(key, value)| labels.get(key) == Some(value))
 }
