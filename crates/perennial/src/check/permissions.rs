@@ -41,7 +41,7 @@ pub(super) fn needed(config: &Config) -> Vec<Permission> {
 
 fn keeper(config: &KeeperConfig) -> Vec<Permission> {
     let KeeperConfig { namespace, capture, restore, dry_run, condition, .. } = config;
-    let mut needed = all(WATCH, "", "nodes", None);
+    let mut needed = all(&["get", "list", "watch"], "", "nodes", None);
     needed.extend(all(&["get", "list", "watch"], "", "configmaps", Some(namespace)));
     if *dry_run {
         return needed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kube::api::{DeleteParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
+use kube::api::{DeleteParams, GetParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
 use kube::core::request::Request as Resource;
 use perennial_core::keeper::born::{GATE, GATE_EFFECT, STAMP_PREFIX};
 use perennial_core::keeper::{Patch, Seen};
@@ -64,6 +64,13 @@ impl Api {
 
     /// Reads a Node by name, consistently: the Node, or the version at which there was none.
     pub(crate) async fn read_node(&self, name: &str) -> Result<Result<NodeObject, Version>, ApiError> {
+        // A list waits until the API server's cache has caught up with etcd, some ten milliseconds.
+        match self.cluster.call(self.nodes.get(name, &GetParams::default())).await {
+            Ok(node) => return Ok(Ok(node)),
+            // This does not say as of when, and a watch may know better: a list does say.
+            Err(ApiError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
         let list: List<NodeObject> = self.cluster.call(self.nodes.list(&by_name(name))).await?;
         let version = list.metadata.resource_version;
         Ok(list.items.into_iter().find(|node| node.metadata.name == name).ok_or(version))
@@ -159,8 +166,7 @@ impl Api {
         added: &[Taint],
         removed: &[Taint],
     ) -> Result<Vec<Value>, ApiError> {
-        let list: List<Value> = self.cluster.call(self.nodes.list(&by_name(name))).await?;
-        let node = list.items.into_iter().next().ok_or(ApiError::NotFound)?;
+        let node: Value = self.cluster.call(self.nodes.get(name, &GetParams::default())).await?;
         if node["metadata"]["resourceVersion"] != json!(version.to_string()) {
             return Err(ApiError::Conflict("the node changed".to_owned()));
         }
@@ -178,7 +184,7 @@ impl Api {
         if let Some(object) = self.read_config_map(&name).await? {
             return Ok(Ok(object));
         }
-        // A 404 does not say as of when, and a watch may know better: a list does say.
+        // As with nodes.
         let list: List<RecordObject> = self.cluster.call(self.records.list(&by_name(&name))).await?;
         let version = list.metadata.resource_version;
         Ok(list.items.into_iter().find(|object| object.metadata.name == name).ok_or(version))
@@ -189,7 +195,7 @@ impl Api {
         &self,
         name: &str,
     ) -> Result<Option<T>, ApiError> {
-        match self.cluster.call(self.records.get(name, &kube::api::GetParams::default())).await {
+        match self.cluster.call(self.records.get(name, &GetParams::default())).await {
             Ok(object) => Ok(Some(object)),
             Err(ApiError::NotFound) => Ok(None),
             Err(error) => Err(error),

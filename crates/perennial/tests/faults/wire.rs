@@ -242,6 +242,7 @@ impl Call {
         match (request.method(), nodes, one) {
             (&Method::PATCH, true, true) => Self::NodePatch,
             (&Method::POST | &Method::PUT, false, _) => Self::RecordWrite,
+            (&Method::GET, true, true) => Self::NodeRead,
             (&Method::GET, false, true) => Self::RecordRead,
             (&Method::GET, _, false) if has("limit=1&") || query.ends_with("limit=1") => Self::Head,
             (&Method::GET, true, false) if has("resourceVersionMatch=Exact") => Self::NodePast,

@@ -50,7 +50,7 @@ async fn a_life_that_is_read_before_the_watch_tells_of_it_waits_for_the_ends_on_
     let before = proxy.calls();
     stopped.go_on();
     eventually(SOON, "it reads the node", || async {
-        let reads = |entry: &Entry| entry.call.verb == Verb::List && entry.call.name.as_ref() == Some(&node);
+        let reads = |entry: &Entry| entry.call.verb == Verb::Get && entry.call.name.as_ref() == Some(&node);
         Ok(proxy.journal().iter().any(|entry| entry.call.index >= before && reads(entry)).then_some(()))
     })
     .await
