@@ -102,6 +102,12 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- if not .part.restore }}
 - --no-restore
 {{- end }}
+{{- if $values.records.keySecret }}
+- --record-key=/etc/perennial-key/{{ $values.records.key }}
+{{- if $values.records.acceptUnsealed }}
+- --accept-unsealed
+{{- end }}
+{{- end }}
 {{- if $values.keeper.condition }}
 {{- if $values.keeper.split }}
 {{- fail "keeper.condition needs one Deployment that records and gives back: set keeper.split=false" }}

@@ -16,6 +16,7 @@
 pub(crate) mod moment;
 mod name;
 pub mod plain;
+mod seal;
 mod shape;
 mod states;
 mod summary;
@@ -32,6 +33,7 @@ use crate::kept::{Digest, Kept, Pairs};
 use shape::list_for_object;
 
 pub use name::{record_name, record_node};
+pub use seal::{SEAL, SealError, Seals};
 pub use states::Past;
 pub use summary::Summary;
 

@@ -81,7 +81,7 @@ pub enum Command {
 
     /// See and steer it, as a person.
     #[command(flatten)]
-    Operate(Operation),
+    Operate(Box<Operation>),
 
     /// Print what a shell needs to complete the words of this command
     Completions {
@@ -146,6 +146,17 @@ pub struct RunArgs {
     /// remembered of it, or nothing is.
     #[arg(long, help_heading = "Keeping")]
     pub condition: bool,
+
+    /// File with the keys that records are sealed with, one a line; otherwise they are not sealed
+    ///
+    /// A record that somebody without the key wrote or edited is copied aside, told of, and not given. The first key seals, all
+    /// are believed: put a new one first, and take the old one out when all records are sealed anew.
+    #[arg(long, value_name = "FILE", help_heading = "Keeping")]
+    pub record_key: Option<String>,
+
+    /// Believe records without a seal, and seal them: for the time in which seals are brought in
+    #[arg(long, help_heading = "Keeping")]
+    pub accept_unsealed: bool,
 
     /// What this replica does: `keeper`, `lister`, or both with a comma between [default: keeper]
     ///

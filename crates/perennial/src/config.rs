@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perennial_core::policy::Policy;
+use perennial_core::record::{SealError, Seals};
 use tokio::sync::watch;
 
 mod check;
@@ -19,6 +20,7 @@ mod desk;
 mod list;
 mod page;
 mod policy_file;
+mod seals;
 mod source;
 mod traces;
 mod webhook;
@@ -135,6 +137,8 @@ pub struct KeeperConfig {
     pub gate: Option<Duration>,
     /// Nodes are told in their status that they have their own.
     pub condition: bool,
+    /// What records are sealed with, where they are.
+    pub seals: Option<Arc<Seals>>,
 }
 
 impl KeeperConfig {
@@ -159,6 +163,7 @@ impl KeeperConfig {
             door: None,
             gate: None,
             condition: false,
+            seals: None,
         }
     }
 }
@@ -247,6 +252,26 @@ pub enum Error {
     /// The older operator's prefix cannot be used; the error names the variable itself.
     #[error(transparent)]
     LabelPrefix(perennial_core::policy::PolicyError),
+    /// A file of keys that cannot be read.
+    #[error("{key}: cannot read {path:?}: {source}")]
+    KeyFile {
+        /// The flag or variable that named it.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Keys that cannot be used.
+    #[error("{key}: {path:?}: {source}")]
+    Keys {
+        /// The flag or variable that named the file.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: SealError,
+    },
     /// A policy file that cannot be used.
     #[error("{key}: {source}")]
     Policy {
@@ -284,6 +309,8 @@ impl Config {
             webhook_certificates: _,
             gate: _,
             condition: _,
+            record_key: _,
+            accept_unsealed: _,
             log_format,
             log_level,
             otlp_endpoint,
@@ -353,6 +380,7 @@ fn find_keeper(
 ) -> Result<KeeperConfig, Error> {
     let RunArgs { installation, resync, concurrency, no_capture, no_restore, dry_run, .. } = args;
     let RunArgs { close_after, open_after, collect_every, gate, condition, .. } = args;
+    let RunArgs { record_key, accept_unsealed, .. } = args;
     let default = KeeperConfig::new(namespace, policy.subscribe());
     let keeper = KeeperConfig {
         installation: sources
@@ -376,6 +404,7 @@ fn find_keeper(
             .unwrap_or(default.collect_every),
         gate: sources.checked(&names::GATE, gate.as_deref(), check::gate)?.flatten(),
         condition: sources.switch(&names::CONDITION, *condition)?,
+        seals: seals::find(sources, record_key.as_deref(), *accept_unsealed)?,
         ..default
     };
     if !keeper.capture && !keeper.restore {

@@ -91,7 +91,7 @@ pub async fn run(
     ready: ReadyHandle,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let api = Api::new(cluster, &config.namespace, &config.installation);
+    let api = Api::new(cluster, &config.namespace, &config.installation, config.seals.clone());
     let (teller, post) = teller(api.cluster().clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
     let story = config.window.as_ref().map(Window::story).cloned();
@@ -101,11 +101,12 @@ pub async fn run(
     let roster = membership.roster.borrow().clone();
     metrics.dry_run.set(i64::from(config.dry_run));
     let spans = Spans::new(config.tracer.clone());
+    let ledger = Ledger::counted_in(metrics.fleet.clone(), config.seals.clone());
     let mut keeper = Keeper {
         config,
         policy,
         api,
-        ledger: Ledger::counted_in(metrics.fleet.clone()),
+        ledger,
         metrics,
         report,
         roster,
@@ -267,6 +268,7 @@ impl Keeper {
             open_after: SignedDuration::try_from(config.open_after).unwrap_or(SignedDuration::MAX),
             gate: SignedDuration::try_from(config.gate.unwrap_or(GATE)).unwrap_or(SignedDuration::MAX),
             condition: config.condition,
+            seals: config.seals.is_some(),
             rollout: roster.is_rollout(policy.digest()),
         };
         View { cx, roster, at: Instant::now(), dry_run: config.dry_run }

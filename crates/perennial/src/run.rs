@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Result<ExitCode, Error> {
         }
         Command::Operate(operation) => {
             let mut screen = cli::Screen::of_process(operation.desk().color, &around);
-            let code = runtime.block_on(cli::run(operation, &around, &mut screen));
+            let code = runtime.block_on(cli::run(*operation, &around, &mut screen));
             return Ok(ExitCode::from(code));
         }
         Command::Completions { shell } => {

@@ -36,6 +36,8 @@ pub struct Context<'a> {
     pub gate: SignedDuration,
     /// Nodes are told in their status that they have their own.
     pub condition: bool,
+    /// Records are sealed: one that bears no seal, and is believed all the same, is written again.
+    pub seals: bool,
     /// Another replica runs under another policy, as during a rollout.
     pub rollout: bool,
 }
@@ -55,7 +57,7 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
         },
     };
     let plan = case.read_ends(plan);
-    case.tell(case.at_the_gate(plan))
+    case.seal(case.tell(case.at_the_gate(plan)))
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
@@ -119,6 +121,22 @@ impl Case<'_> {
             return plan;
         }
         Plan::Tell { uid: live.uid, since: live.created }
+    }
+
+    /// A record at rest that bears no seal is written again as it is.
+    fn seal(&self, plan: Plan) -> Plan {
+        let Some(seen) = self.line.seen().filter(|seen| self.cx.seals && self.cx.capture && !seen.sealed)
+        else {
+            return plan;
+        };
+        if !matches!(plan, Plan::Rest(why) if why.is_settled()) {
+            return plan;
+        }
+        let Some(record) = whole(seen) else { return Plan::ReadRecord };
+        let record = Record { sequence: record.sequence.saturating_add(1), ..record.clone() };
+        let closed = record.state == State::Closed;
+        let write = Write { record: Box::new(record), notice: None, braked: false };
+        if closed { Plan::Close(write) } else { Plan::Save(write) }
     }
 
     /// What a node that comes now would be given, as far as that is at hand.

@@ -163,6 +163,8 @@ pub struct Seen {
     pub version: Version,
     /// It was written in another history (an etcd restored, another cluster): its Node version means nothing.
     pub foreign: bool,
+    /// It bears a seal, whatever that is worth.
+    pub sealed: bool,
     /// What is known of its content.
     pub body: Body,
 }

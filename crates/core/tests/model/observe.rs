@@ -8,7 +8,7 @@ use super::guards::Guard;
 use super::state::{BARE, NODE, Node, Removed, Replica, State, Stored, policy};
 
 pub(crate) fn seen(version: Version, stored: &Stored, body: Body) -> Seen {
-    Seen { uid: Uuid::from_u128(u128::from(stored.uid)), version, foreign: false, body }
+    Seen { uid: Uuid::from_u128(u128::from(stored.uid)), version, foreign: false, sealed: true, body }
 }
 
 /// The node as one sees it who does not read stamps.

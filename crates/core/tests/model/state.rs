@@ -276,6 +276,7 @@ impl State {
             close_after: SignedDuration::ZERO,
             gate: SignedDuration::ZERO,
             condition: false,
+            seals: false,
             open_after: SignedDuration::ZERO,
             rollout: self.replicas.iter().any(|replica| replica.policy != self.replicas[at].policy),
         }

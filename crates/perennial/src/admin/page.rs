@@ -32,6 +32,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use perennial_core::policy::Policy;
+use perennial_core::record::Seals;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -93,6 +94,8 @@ pub struct Sources {
     pub namespace: String,
     /// The name part of the mark.
     pub installation: String,
+    /// What records are sealed with, where they are.
+    pub seals: Option<Arc<Seals>>,
     /// Nothing is written.
     pub dry_run: bool,
     /// What is kept.
@@ -116,6 +119,7 @@ impl Sources {
             member: members.name.clone(),
             namespace: members.namespace.clone(),
             installation: keeper.map_or_else(String::new, |keeper| keeper.installation.clone()),
+            seals: keeper.and_then(|keeper| keeper.seals.clone()),
             dry_run: keeper.is_some_and(|keeper| keeper.dry_run),
             policy: members.policy.clone(),
         }
@@ -129,7 +133,7 @@ impl Sources {
 
 /// Serves the page beside the other routes. What it needs ends with the handle.
 pub fn add(routes: Router, sources: Sources, cluster: Cluster) -> (Router, AbortOnDropHandle<()>) {
-    let api = Api::new(cluster, &sources.namespace, &sources.installation);
+    let api = Api::new(cluster, &sources.namespace, &sources.installation, sources.seals.clone());
     let desk = sources.window.clone().map(|window| Desk::new(window, api, &sources));
     let guard = middleware::from_fn_with_state(sources.hosts(), hosts::guard);
     let (door, hub) = Hub::new(sources);

@@ -90,6 +90,10 @@ pub struct DeskArgs {
     #[arg(long, value_name = "FILE")]
     pub policy: Option<String>,
 
+    /// File with the keys that records are sealed with, where they are: what is written is sealed, too
+    #[arg(long, value_name = "FILE")]
+    pub record_key: Option<String>,
+
     /// Whether to colour what is shown
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,

@@ -64,6 +64,8 @@ pub(crate) const WEBHOOK_NAME: Setting = setting("--webhook-name", "PERENNIAL_WE
 pub(crate) const WEBHOOK_HOSTS: Setting = setting("--webhook-hosts", "PERENNIAL_WEBHOOK_HOSTS");
 pub(crate) const WEBHOOK_CERTIFICATES: Setting =
     setting("--webhook-certificates", "PERENNIAL_WEBHOOK_CERTIFICATES");
+pub(crate) const RECORD_KEY: Setting = setting("--record-key", "PERENNIAL_RECORD_KEY");
+pub(crate) const ACCEPT_UNSEALED: Setting = setting("--accept-unsealed", "PERENNIAL_ACCEPT_UNSEALED");
 pub(crate) const CONDITION: Setting = setting("--condition", "PERENNIAL_CONDITION");
 pub(crate) const GATE: Setting = setting("--gate", "PERENNIAL_GATE");
 pub(crate) const LOG_FORMAT: Setting = setting("--log-format", "PERENNIAL_LOG_FORMAT");
@@ -136,6 +138,8 @@ pub(crate) const RUN: &[Setting] = &[
     NO_RESTORE,
     DRY_RUN,
     CONDITION,
+    RECORD_KEY,
+    ACCEPT_UNSEALED,
     ROLES,
     LISTING_NAMESPACE,
     MEMBER,

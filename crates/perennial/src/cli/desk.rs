@@ -76,7 +76,7 @@ impl Desk {
             None => (Arc::default(), "built in".to_owned()),
         };
         Ok(Self {
-            api: Api::new(cluster, &config.namespace, &config.installation),
+            api: Api::new(cluster, &config.namespace, &config.installation, config.seals.clone()),
             policy,
             policy_from,
             guessed: config.policy.is_none(),
@@ -187,6 +187,7 @@ impl Desk {
             // A person restores, however late it is; the gate opens with that.
             gate: SignedDuration::MAX,
             condition: false,
+            seals: false,
             open_after: SignedDuration::ZERO,
             rollout: self.digests().iter().any(|digest| *digest != self.policy.digest()),
         }

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &ExportArgs, config: &DeskConfig, screen: &mut Scr
     let mut unread = 0;
     for object in objects {
         let Some(node) = object.node() else { continue };
-        match object.whole(node).body {
+        match object.whole(node, desk.api.seals()).body {
             Body::Whole(record) => records.push(*record),
             body => {
                 unread += 1;

@@ -135,7 +135,7 @@ impl Desk {
         let now = Timestamp::now();
         let mut line = Line { record: RecordSight::None, ..Line::default() };
         if let Some(record) = record {
-            let mut seen = record.whole(&name);
+            let mut seen = record.whole(&name, self.api.seals());
             seen.foreign = seen.version <= at && seen.summary().is_some_and(|summary| summary.version > at);
             line.record_seen(seen);
         }

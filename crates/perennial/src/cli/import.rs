@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use perennial_core::keeper::Body;
 use perennial_core::keeper::undo::replaced;
-use perennial_core::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, State, record_name};
+use perennial_core::record::{Incarnation, PREVIOUS, Previous, Record, SCHEMA, Seals, State, record_name};
 use uuid::Uuid;
 
 use super::desk::Desk;
@@ -154,9 +154,14 @@ fn as_away(record: Record, now: Timestamp) -> Record {
 }
 
 /// What to do about a record where this one is there.
-fn step(record: &Record, there: Option<&RecordObject>, overwrite: bool) -> (Step, Option<Box<Record>>) {
+fn step(
+    record: &Record,
+    there: Option<&RecordObject>,
+    seals: Option<&Seals>,
+    overwrite: bool,
+) -> (Step, Option<Box<Record>>) {
     let Some(object) = there else { return (Step::Create, None) };
-    match object.whole(&record.node).body {
+    match object.whole(&record.node, seals).body {
         Body::Whole(before) if before.kept == record.kept && before.waiting == record.waiting => {
             (Step::Same, None)
         }
@@ -179,7 +184,7 @@ async fn plan(
         there.into_iter().map(|object| (object.metadata.name.clone(), object)).collect();
     let mut overwritten = 0;
     for record in records {
-        let (step, _) = step(record, there.get(&record_name(&record.node)), args.overwrite);
+        let (step, _) = step(record, there.get(&record_name(&record.node)), desk.api.seals(), args.overwrite);
         overwritten += usize::from(step == Step::Overwrite);
         if args.dry_run {
             screen.say(told(record, step, true))?;
@@ -222,13 +227,13 @@ async fn write(desk: &Desk, records: &[Record], overwrite: bool, screen: &mut Sc
 
 async fn write_one(desk: &Desk, record: &Record, overwrite: bool) -> Result<Step, Error> {
     let there = desk.told(desk.api.read_config_map::<RecordObject>(&record_name(&record.node)).await)?;
-    let (step, before) = step(record, there.as_ref(), overwrite);
+    let (step, before) = step(record, there.as_ref(), desk.api.seals(), overwrite);
     let next = match (step, before) {
         (Step::Create, _) => record.clone(),
         (Step::Overwrite, Some(before)) => over(&before, record, Timestamp::now()),
         _ => return Ok(step),
     };
-    let seen = there.map(|object| object.whole(&record.node));
+    let seen = there.map(|object| object.whole(&record.node, desk.api.seals()));
     desk.write_record(next, seen.as_ref()).await?;
     Ok(step)
 }

@@ -195,6 +195,9 @@ impl Giving<'_> {
             | Plan::ReadNode
             | Plan::ReadRecord => {}
         }
+        if matches!(plan, Plan::Give(_)) {
+            self.desk.may_seal(self.line.seen())?;
+        }
         let apply = Apply {
             api: self.desk.api.clone(),
             brake: Arc::default(),
@@ -217,7 +220,7 @@ impl Giving<'_> {
             }
             Outcome::Node(Err(version)) => line.node_absent(version, now),
             Outcome::Record(Ok(object)) | Outcome::Wrote { object, .. } => {
-                line.record_seen(object.whole(&self.name));
+                line.record_seen(object.whole(&self.name, self.desk.api.seals()));
             }
             Outcome::Record(Err(version)) => line.record_removed(version),
             Outcome::Proved(end) => line.node_ended(end),

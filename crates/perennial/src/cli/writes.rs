@@ -60,8 +60,19 @@ impl Desk {
         Ok(())
     }
 
+    /// Whoever writes over a record that is sealed needs a key: the keepers would not believe what came of it.
+    pub(crate) fn may_seal(&self, over: Option<&Seen>) -> Result<(), Error> {
+        if self.api.seals().is_none() && over.is_some_and(|seen| seen.sealed) {
+            return Err(Error::said(
+                "this record is sealed, and what is written over it must be, too: give the key with --record-key FILE",
+            ));
+        }
+        Ok(())
+    }
+
     /// Writes a record over the one that was seen, or where there was none.
     pub(crate) async fn write_record(&self, mut record: Record, over: Option<&Seen>) -> Result<(), Error> {
+        self.may_seal(over)?;
         let fits = record.fit();
         fits.map_err(|why| Error::Said(format!("what is recorded of node {:?}: {why}", record.node)))?;
         let over = over.map(|seen| (seen.uid, seen.version));

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use perennial_core::policy::Policy;
+use perennial_core::record::Seals;
 
 use super::source::Sources;
-use super::{Connect, Error, PolicySource, Surroundings, check, find_connect, find_namespace};
+use super::{Connect, Error, PolicySource, Surroundings, check, find_connect, find_namespace, seals};
 use crate::args::operate::DeskArgs;
 use crate::args::settings as names;
 
@@ -21,12 +22,14 @@ pub struct DeskConfig {
     pub installation: String,
     /// The policy in force and where it is from, if somebody said so.
     pub policy: Option<(PathBuf, Arc<Policy>)>,
+    /// What records are sealed with, where they are.
+    pub seals: Option<Arc<Seals>>,
 }
 
 impl DeskConfig {
     /// Checks what was typed against what surrounds the process.
     pub fn check(args: &DeskArgs, around: &Surroundings) -> Result<Self, Error> {
-        let DeskArgs { kubeconfig, context, namespace, installation, policy, color: _ } = args;
+        let DeskArgs { kubeconfig, context, namespace, installation, policy, record_key, color: _ } = args;
         let mut sources = Sources::new(around);
         let connect = find_connect(&mut sources, kubeconfig.as_deref(), context.as_deref())?;
         let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
@@ -47,6 +50,7 @@ impl DeskConfig {
             installation: installation.unwrap_or_else(|| namespace.clone()),
             namespace,
             policy,
+            seals: seals::find(&mut sources, record_key.as_deref(), false)?,
         })
     }
 }

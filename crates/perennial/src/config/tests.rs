@@ -56,7 +56,9 @@ fn nothing_given_is_a_working_configuration() {
         door,
         gate,
         condition,
+        seals,
     } = config.keeper;
+    assert!(seals.is_none(), "nothing is sealed unless there is a key");
     assert!(!condition, "nothing is written to a status unless somebody wants it");
     assert!(gate.is_none(), "no taint is put anywhere unless somebody wants it");
     assert!(door.is_none() && config.webhook.is_none(), "nobody is asked unless somebody wants it");
@@ -117,6 +119,23 @@ fn a_gate_has_its_time_or_is_not_there() {
     for broken in ["--gate=", "--gate=1s", "--gate=2h", "--gate=on"] {
         assert!(check(&[broken], &[]).is_err(), "{broken}");
     }
+}
+
+#[test]
+fn keys_are_read_from_a_file_and_never_quoted() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let argument = format!("--record-key={}", file.path().display());
+    std::fs::write(file.path(), "0123456789abcdef0123456789abcdef\n").unwrap();
+    assert!(check(&[&argument], &[]).unwrap().keeper.seals.is_some());
+    assert!(check(&[&argument, "--accept-unsealed"], &[]).unwrap().keeper.seals.is_some());
+    for broken in ["", "too-short"] {
+        std::fs::write(file.path(), broken).unwrap();
+        let error = check(&[&argument], &[]).unwrap_err().to_string();
+        assert!(error.starts_with("--record-key: ") && !error.contains("too-short"), "{error}");
+    }
+    let error = check(&["--record-key=/nowhere/at/all"], &[]).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/at/all"), "{error}");
+    assert!(check(&["--accept-unsealed"], &[]).unwrap_err().to_string().contains("--record-key"));
 }
 
 #[test]
@@ -307,8 +326,15 @@ fn an_empty_variable_counts_as_not_given_but_an_empty_flag_does_not() {
     for setting in settings::RUN {
         check(&[], &[(setting.env, "")]).unwrap();
         let empty = format!("{}=", setting.flag);
-        let switch = ["--no-capture", "--no-restore", "--dry-run", "--condition", "--page-values"]
-            .contains(&setting.flag);
+        let switch = [
+            "--no-capture",
+            "--no-restore",
+            "--dry-run",
+            "--condition",
+            "--accept-unsealed",
+            "--page-values",
+        ]
+        .contains(&setting.flag);
         assert!(switch || told(&[&empty], &[]).starts_with(setting.flag), "{}", setting.flag);
     }
     check(&[], &[("PERSIST_LABEL_PREFIX", ""), ("RESYNC_INTERVAL_SECONDS", "")]).unwrap();

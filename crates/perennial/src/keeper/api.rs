@@ -1,6 +1,7 @@
 //! Every call the keeper makes, each with its precondition and its deadline.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::{DeleteParams, GetParams, ListParams, PatchParams, PostParams, Preconditions, VersionMatch};
@@ -8,7 +9,7 @@ use kube::core::request::Request as Resource;
 use perennial_core::keeper::born::{GATE, GATE_EFFECT, STAMP_PREFIX};
 use perennial_core::keeper::{Patch, Seen};
 use perennial_core::kept::Taint;
-use perennial_core::record::{DATA_KEY, Record, Version, record_name};
+use perennial_core::record::{DATA_KEY, Record, SEAL, Seals, Version, record_name};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -27,16 +28,23 @@ pub(crate) struct Api {
     cluster: Cluster,
     namespace: String,
     installation: String,
+    seals: Option<Arc<Seals>>,
     nodes: Resource,
     records: Resource,
 }
 
 impl Api {
-    pub(crate) fn new(cluster: Cluster, namespace: &str, installation: &str) -> Self {
+    pub(crate) fn new(
+        cluster: Cluster,
+        namespace: &str,
+        installation: &str,
+        seals: Option<Arc<Seals>>,
+    ) -> Self {
         Self {
             cluster,
             namespace: namespace.to_owned(),
             installation: installation.to_owned(),
+            seals,
             nodes: Resource::new("/api/v1/nodes"),
             records: Resource::new(format!("/api/v1/namespaces/{namespace}/configmaps")),
         }
@@ -60,6 +68,11 @@ impl Api {
 
     pub(crate) fn installation(&self) -> &str {
         &self.installation
+    }
+
+    /// What records are sealed with, where they are.
+    pub(crate) fn seals(&self) -> Option<&Seals> {
+        self.seals.as_deref()
     }
 
     /// Reads a Node by name, consistently: the Node, or the version at which there was none.
@@ -209,6 +222,11 @@ impl Api {
         over: Option<(Uuid, Version)>,
     ) -> Result<RecordObject, ApiError> {
         let name = record_name(&record.node);
+        let text = record.to_json();
+        let mut annotations = record.annotations();
+        if let Some(seals) = &self.seals {
+            annotations.insert(SEAL.to_owned(), seals.seal(&record.node, &text));
+        }
         let mut body = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -219,9 +237,9 @@ impl Api {
                     "app.kubernetes.io/managed-by": "perennial",
                     STATE_LABEL: record.state.as_str(),
                 },
-                "annotations": record.annotations(),
+                "annotations": annotations,
             },
-            "data": { DATA_KEY: record.to_json() },
+            "data": { DATA_KEY: text },
         });
         if let Some((uid, version)) = over {
             body["metadata"]["uid"] = json!(uid);

@@ -20,7 +20,7 @@ use perennial_core::admission::Comer;
 use perennial_core::keeper::born::{Birth, born};
 use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
 use perennial_core::kept::Digest;
-use perennial_core::record::{Summary, Version};
+use perennial_core::record::{Seals, Summary, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -70,6 +70,8 @@ pub(crate) struct Ledger {
     /// No record is known that is of a later version of its node.
     recorded: Version,
     fleet: Arc<Fleet>,
+    /// What records have to be sealed with to be believed, where they have to be.
+    seals: Option<Arc<Seals>>,
     /// Records by the `providerID` of their machine, while the policy finds records by it.
     machines: Option<BTreeMap<Digest, BTreeSet<Name>>>,
     /// What changed since somebody looked at the whole fleet, while somebody does.
@@ -96,8 +98,8 @@ pub(crate) enum Next {
 
 impl Ledger {
     /// One that counts its lines there.
-    pub(crate) fn counted_in(fleet: Arc<Fleet>) -> Self {
-        Self { fleet, ..Self::default() }
+    pub(crate) fn counted_in(fleet: Arc<Fleet>, seals: Option<Arc<Seals>>) -> Self {
+        Self { fleet, seals, ..Self::default() }
     }
 
     pub(crate) fn is_synced(&self) -> bool {

@@ -9,7 +9,7 @@ use perennial_core::keeper::born::{is_gated, stamped};
 use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
-use perennial_core::record::{DATA_KEY, ParseError, Record, Summary, Version, record_node};
+use perennial_core::record::{DATA_KEY, ParseError, Record, SEAL, Seals, Summary, Version, record_node};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -307,13 +307,15 @@ impl RecordObject {
         self.seen(body)
     }
 
-    /// The record as its content shows it.
-    pub(crate) fn whole(&self, node: &str) -> Seen {
+    /// The record as its content shows it, if it is believed.
+    pub(crate) fn whole(&self, node: &str, seals: Option<&Seals>) -> Seen {
         let text = self.data.as_ref().and_then(|data| data.get(DATA_KEY)).map(String::as_str);
         let annotations = self.metadata.annotations.as_ref();
         let hint = annotations.and_then(Summary::uid_hint);
-        let body = match Record::parse(node, text) {
-            Ok(mut record) => {
+        let believed = seals.map_or(Ok(()), |seals| seals.check(node, text.unwrap_or_default(), annotations));
+        let body = match believed.map(|()| Record::parse(node, text)) {
+            Err(why) => Body::Unreadable { why: why.to_owned(), hint, aside: false },
+            Ok(Ok(mut record)) => {
                 let told = annotations.and_then(Summary::from_annotations);
                 if told.is_some_and(|told| told.digest != record.kept.digest()) {
                     // Somebody edited it: no policy chose that, and what it lacks may have been there.
@@ -321,13 +323,15 @@ impl RecordObject {
                 }
                 Body::Whole(Box::new(record))
             }
-            Err(ParseError::Newer { .. }) => Body::Newer,
-            Err(error) => Body::Unreadable { why: error.to_string(), hint, aside: false },
+            Ok(Err(ParseError::Newer { .. })) => Body::Newer,
+            Ok(Err(error)) => Body::Unreadable { why: error.to_string(), hint, aside: false },
         };
         self.seen(body)
     }
 
     fn seen(&self, body: Body) -> Seen {
-        Seen { uid: self.metadata.uid, version: self.metadata.resource_version, foreign: false, body }
+        let Meta { uid, resource_version: version, annotations, .. } = &self.metadata;
+        let sealed = annotations.as_ref().is_some_and(|annotations| annotations.contains_key(SEAL));
+        Seen { uid: *uid, version: *version, foreign: false, sealed, body }
     }
 }

@@ -111,7 +111,7 @@ impl Person {
         let mut screen =
             Screen::new(Box::new(out.clone()), Box::new(err.clone()), self.width, self.colour, person);
         let around = Surroundings::new(|_| None, PathBuf::from("/nonexistent"), false);
-        let code = cli::run(operation, &around, &mut screen).await;
+        let code = cli::run(*operation, &around, &mut screen).await;
         drop(screen);
         Heard { out: out.text(), err: err.text(), code }
     }

@@ -19,6 +19,7 @@ mod policy;
 mod privileged;
 mod rbac;
 mod roles;
+mod seals;
 mod spec;
 
 #[path = "../keeper/plane.rs"]

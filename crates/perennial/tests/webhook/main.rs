@@ -13,6 +13,7 @@ mod certificates;
 mod gate;
 mod hindered;
 mod hook;
+mod secrets;
 mod strict;
 
 #[path = "../keeper/plane.rs"]

@@ -68,7 +68,7 @@ impl Case {
     }
 
     pub(super) fn body(mut self, body: Body) -> Self {
-        let seen = Seen { uid: Uuid::from_u128(99), version: 1000, foreign: false, body };
+        let seen = Seen { uid: Uuid::from_u128(99), version: 1000, foreign: false, sealed: true, body };
         self.line.record = RecordSight::Seen(Box::new(seen));
         self
     }
@@ -252,6 +252,7 @@ pub(super) fn context(policy: &Policy, now: Timestamp, capture: bool, restore: b
         close_after: CLOSE_AFTER,
         gate: GATE,
         condition: false,
+        seals: false,
         open_after: OPEN_AFTER,
         rollout: false,
     }

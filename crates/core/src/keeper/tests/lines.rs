@@ -13,7 +13,7 @@ fn sees(line: &mut Line, live: Live) -> bool {
 }
 
 fn seen(version: Version, record: Record) -> Seen {
-    Seen { uid: U4, version, foreign: false, body: Body::Whole(Box::new(record)) }
+    Seen { uid: U4, version, foreign: false, sealed: true, body: Body::Whole(Box::new(record)) }
 }
 
 fn uids(line: &Line) -> Vec<u128> {

@@ -160,8 +160,8 @@ prop_compose! {
         record in prop_oneof![
             1 => Just(RecordSight::Unlisted),
             3 => Just(RecordSight::None),
-            12 => (bodies(), prop::bool::weighted(0.1)).prop_map(|(body, foreign)| {
-                RecordSight::Seen(Box::new(Seen { uid: U4, version: 1000, foreign, body }))
+            12 => (bodies(), prop::bool::weighted(0.1), any::<bool>()).prop_map(|(body, foreign, sealed)| {
+                RecordSight::Seen(Box::new(Seen { uid: U4, version: 1000, foreign, sealed, body }))
             }),
         ],
         (vanished, lost) in (option::weighted(0.1, (uid(), version())), option::of(uid())),

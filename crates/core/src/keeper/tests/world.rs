@@ -371,5 +371,5 @@ fn last(node: &Node, version: Version, seen_at: Timestamp) -> End {
 }
 
 fn seen(version: Version, body: Body) -> Seen {
-    Seen { uid: U4, version, foreign: false, body }
+    Seen { uid: U4, version, foreign: false, sealed: true, body }
 }

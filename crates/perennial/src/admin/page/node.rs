@@ -94,7 +94,7 @@ impl Desk {
         let (node, record) = (node.map_err(|_| Refused::Unread)?, record.map_err(|_| Refused::Unread)?);
         let policy = self.policy.borrow().clone();
         let live = node.ok().map(|node| node.into_live(self.api.installation(), &policy, Timestamp::now()));
-        let body = record.ok().map(|object| object.whole(name).body);
+        let body = record.ok().map(|object| object.whole(name, self.api.seals()).body);
         let recorded = match &body {
             Some(Body::Whole(record)) => Some(&**record),
             _ => None,

@@ -215,8 +215,8 @@ impl Ledger {
 
     /// Folds a record that was read whole.
     pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) {
+        let mut seen = object.whole(name, self.seals.as_deref());
         let entry = self.entry_mut(name);
-        let mut seen = object.whole(name);
         // The same bytes judged again: what was found out about them holds.
         if let Some(known) = entry.line.seen().filter(|known| known.version == seen.version) {
             seen.foreign = known.foreign;
@@ -344,6 +344,6 @@ impl Ledger {
     /// Forgets everything: another history begins.
     pub(crate) fn reset(&mut self) {
         self.fleet.clear();
-        *self = Self::counted_in(self.fleet.clone());
+        *self = Self::counted_in(self.fleet.clone(), self.seals.take());
     }
 }

@@ -51,6 +51,7 @@ impl Fixture {
             close_after: SignedDuration::ZERO,
             gate: SignedDuration::ZERO,
             condition: false,
+            seals: false,
             open_after: SignedDuration::ZERO,
             rollout: false,
         };

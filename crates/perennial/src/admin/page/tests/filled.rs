@@ -240,6 +240,7 @@ impl Filled {
             close_after: SignedDuration::from_hours(1),
             gate: SignedDuration::ZERO,
             condition: false,
+            seals: false,
             open_after: SignedDuration::ZERO,
             rollout: false,
         };
