@@ -19,6 +19,7 @@ mod process;
 mod restore;
 mod rights;
 mod rollback;
+mod seals;
 mod see;
 
 #[path = "../keeper/plane.rs"]
