@@ -164,8 +164,9 @@ impl Api {
         let patch = kube::api::Patch::Strategic(body);
         let request = self.nodes.patch_subresource("status", name, &params, &patch);
         match self.cluster.call::<IgnoredAny>(request).await {
-            // It is gone, and whoever bears its name now is another.
+            // It is gone, and whoever bears its name now is another: without a version that is no conflict to the API server.
             Ok(_) | Err(ApiError::NotFound | ApiError::Conflict(_)) => Ok(()),
+            Err(ApiError::Invalid(why)) if why.contains("metadata.uid") => Ok(()),
             Err(error) => Err(error),
         }
     }

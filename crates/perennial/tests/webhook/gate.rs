@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::PostParams;
 use perennial_testkit::eventually;
-use perennial_testkit::proxy::{Fault, Matcher, Proxy, Verb};
+use perennial_testkit::proxy::{Fault, Matcher, Moment, Proxy, Verb};
 use serde_json::json;
 
 use crate::hook::{Hook, kubelet, own};
@@ -241,4 +241,26 @@ async fn a_condition_that_could_not_be_set_at_once_is_set_before_the_record_is_o
     assert!(!has_its_own(&world.node("worker-1").await));
     world.start_keeper().await;
     is_told(&world, "worker-1").await;
+}
+
+#[tokio::test]
+async fn a_condition_of_a_life_that_is_over_reaches_no_other() {
+    let mut world = World::alone("").await;
+    may_tell(&world).await;
+    let proxy = Proxy::start(world.kubeconfig()).await.unwrap();
+    let through = connect(proxy.kubeconfig()).await;
+    world.interpose(|_| (through, ()));
+    world.configure(|config| config.condition = true);
+    world.start_keeper().await;
+    let status = Matcher::on("nodes").when(|call| call.subresource.as_deref() == Some("status"));
+    let stop = proxy.stop(status, 0, Moment::BeforeRequest);
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    let stopped = stop.reached().await.unwrap();
+    world.delete("worker-1").await;
+    world.register("worker-1", &pairs([])).await;
+    stopped.go_on();
+    world.labels_become("worker-1", &labels).await;
+    is_told(&world, "worker-1").await;
+    assert_eq!(world.metric("errors_total{kind=\"invalid\"}"), 0.0, "that is no mistake of anybody");
 }
