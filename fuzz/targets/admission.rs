@@ -5,10 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use perennial_core::admission::{Answer, Asked, Comer};
 use perennial_core::keeper::born::{Birth, is_gated, stamped};
 use perennial_core::kept::Pairs;
-use serde_json::Value;
 
 fuzz_target!(|body: &[u8]| {
-    if let Ok(asked) = Asked::<Value>::to_delete(body) {
+    if let Ok(asked) = Asked::to_delete(body) {
         assert_eq!(Answer::Yes.to(&asked.uid)["response"]["uid"], asked.uid.as_str());
     }
     let Ok(Asked { node: Some(comer), .. }) = Asked::<Comer>::to_create(body) else { return };

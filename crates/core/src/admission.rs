@@ -16,6 +16,9 @@ const KIND: &str = "AdmissionReview";
 /// that it counts when nobody answers.
 pub const BREAK_GLASS: &str = "perennial.dev/delete-unrecorded";
 
+/// What a newborn's annotations may take with its stamp: the API server refuses more than 256 KiB.
+const ANNOTATIONS: usize = 192 * 1024;
+
 /// Why a question cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
@@ -133,14 +136,15 @@ struct NewbornTaint {
     key: String,
 }
 
-/// The annotations of a Node.
+/// A Node that is about to be deleted.
 #[derive(Deserialize)]
-struct Bears {
-    metadata: BearsMeta,
+struct Going {
+    metadata: GoingMeta,
 }
 
 #[derive(Deserialize)]
-struct BearsMeta {
+struct GoingMeta {
+    name: String,
     #[serde(default)]
     annotations: Option<Pairs>,
 }
@@ -166,17 +170,20 @@ impl Asked<Comer> {
     }
 }
 
-impl<T: DeserializeOwned> Asked<T> {
+impl Asked<String> {
     /// Reads what is asked before a Node is deleted. One that somebody deletes whatever happens is not asked about.
     pub fn to_delete(body: &[u8]) -> Result<Self, Broken> {
         let question = question(body)?;
-        let object = question.old_object.as_deref();
-        let bears: Option<Bears> = node(&question, "DELETE", object)?;
-        let broken = bears.is_none_or(|bears| {
-            bears.metadata.annotations.is_some_and(|annotations| annotations.contains_key(BREAK_GLASS))
-        });
-        let node = if broken { None } else { node(&question, "DELETE", object)? };
-        Ok(question.about(node))
+        let going: Option<Going> = node(&question, "DELETE", question.old_object.as_deref())?;
+        let broken = |going: &Going| {
+            going
+                .metadata
+                .annotations
+                .as_ref()
+                .is_some_and(|annotations| annotations.contains_key(BREAK_GLASS))
+        };
+        // Its name alone: anybody may ask, and what it bears is not to be learned from them.
+        Ok(question.about(going.filter(|going| !broken(going)).map(|going| going.metadata.name)))
     }
 }
 
@@ -227,11 +234,16 @@ impl Answer {
     #[must_use]
     pub fn born(comer: &Comer, birth: &Birth, installation: &str) -> Self {
         let Birth { labels, owed } = birth;
+        // A stamp that does not fit would have the registration refused: then all of it follows in the restore.
+        let brings: usize = comer.annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let fits = brings + stamp(labels, true).len() < ANNOTATIONS;
+        let (nothing, owed) = (Pairs::new(), *owed);
+        let labels = if fits { labels } else { &nothing };
         let stamp_key = format!("{STAMP_PREFIX}{installation}");
         let mut patch = added("labels", &comer.labels, labels);
         // One that it brings itself is to be opened, too: its kubelet was told to, or it is a copy of another life.
         let brought = comer.taints.iter().flatten().any(|key| key == GATE);
-        let gate = *owed || brought;
+        let gate = owed || brought;
         patch.extend((gate && !brought).then(|| gated(comer)));
         if gate || !labels.is_empty() {
             let stamped = Pairs::from([(stamp_key, stamp(labels, gate))]);
@@ -305,19 +317,6 @@ mod tests {
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
     }
 
-    /// As much of a Node as has to be there.
-    #[derive(Debug, Deserialize)]
-    struct Going {
-        #[expect(dead_code, reason = "that it is there is enough")]
-        metadata: GoingMeta,
-    }
-
-    #[derive(Debug, Deserialize)]
-    struct GoingMeta {
-        #[expect(dead_code, reason = "that it is there is enough")]
-        name: String,
-    }
-
     fn review(operation: &str, resource: &str, objects: &Value) -> Vec<u8> {
         let mut request = json!({
             "uid": "u",
@@ -389,10 +388,7 @@ mod tests {
         ] {
             let broken = Asked::to_create(body.as_bytes()).unwrap_err();
             assert!(matches!(broken, Broken::NotAReview(_)), "{body}: {broken}");
-            assert!(
-                matches!(Asked::<Value>::to_delete(body.as_bytes()), Err(Broken::NotAReview(_))),
-                "{body}"
-            );
+            assert!(matches!(Asked::to_delete(body.as_bytes()), Err(Broken::NotAReview(_))), "{body}");
         }
     }
 
@@ -402,7 +398,7 @@ mod tests {
             let body = review("CREATE", "nodes", &json!({ "object": object }));
             assert!(matches!(Asked::to_create(&body), Err(Broken::Node(_))), "{object}");
             let body = review("DELETE", "nodes", &json!({ "oldObject": object }));
-            assert!(matches!(Asked::<Going>::to_delete(&body), Err(Broken::Node(_))), "{object}");
+            assert!(matches!(Asked::to_delete(&body), Err(Broken::Node(_))), "{object}");
         }
     }
 
@@ -418,8 +414,8 @@ mod tests {
             });
             review("DELETE", "nodes", &json!({ "object": null, "oldObject": { "metadata": metadata } }))
         };
-        assert!(Asked::<Going>::to_delete(&node(json!({}))).unwrap().node.is_some());
-        assert!(Asked::<Going>::to_delete(&node(json!({ BREAK_GLASS: "" }))).unwrap().node.is_none());
+        assert_eq!(Asked::to_delete(&node(json!({}))).unwrap().node.as_deref(), Some("a"));
+        assert!(Asked::to_delete(&node(json!({ BREAK_GLASS: "" }))).unwrap().node.is_none());
     }
 
     #[test]
@@ -465,6 +461,18 @@ mod tests {
             assert_eq!(patch.len(), 1, "it is there already, and somebody has to open it: {patch:?}");
             assert_eq!(patch[0]["value"], json!({ "born.perennial.dev/x": "gated" }));
         }
+    }
+
+    #[test]
+    fn a_stamp_that_would_not_fit_is_not_put_on_a_node() {
+        let many =
+            |number: usize| (0..number).map(|key| (format!("example.com/{key}"), "x".repeat(63))).collect();
+        let birth = |number| Birth { labels: many(number), owed: false };
+        assert!(matches!(Answer::born(&Comer::default(), &birth(1000), "x"), Answer::With(_)));
+        assert_eq!(Answer::born(&Comer::default(), &birth(5000), "x"), Answer::Yes);
+        let annotations = pairs([("note", &"x".repeat(180 * 1024))]);
+        let full = Comer { annotations, ..Comer::default() };
+        assert_eq!(Answer::born(&full, &birth(1000), "x"), Answer::Yes);
     }
 
     #[test]

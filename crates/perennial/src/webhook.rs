@@ -11,6 +11,8 @@
 //! | `/born` | a Node is created | the labels it is born with |
 //! | `/gone` | a Node is deleted | yes, once what is kept of it is recorded |
 //!
+//! Anybody who reaches the port can ask, so nothing that is said in a question is believed: it is answered, and no more.
+//!
 //! Nothing here may keep a node from registering: whoever cannot tell says yes and adds nothing, and the keeper gives the
 //! node its own once it is there.
 
@@ -36,7 +38,7 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::config::WebhookConfig;
-use crate::keeper::{Door, NodeObject};
+use crate::keeper::{Api, Door};
 use crate::listener::{self, Listener, Purpose};
 use certificates::Certificates;
 use server::Serving;
@@ -87,8 +89,9 @@ impl Webhook {
     ) {
         let Self { listener, config } = self;
         let serving = Arc::<Serving>::default();
+        let api = Api::new(cluster.clone(), &config.namespace, &installation, None);
         let certificates = Certificates::new(cluster, config, serving.clone(), metrics.clone());
-        let desk = Arc::new(Desk { installation, door, metrics });
+        let desk = Arc::new(Desk { api, door, metrics });
         let routes = Router::new().route("/born", post(born)).route("/gone", post(gone)).with_state(desk);
         let listen = server::serve(listener, serving, routes, closing);
         tokio::join!(certificates.keep(), listen);
@@ -96,7 +99,7 @@ impl Webhook {
 }
 
 struct Desk {
-    installation: String,
+    api: Api,
     door: Door,
     metrics: Arc<Metrics>,
 }
@@ -112,26 +115,38 @@ async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     // In a dry run too: nothing comes of an answer but the answer.
     let birth = timeout(COMES, desk.door.comes(comer.clone())).await.ok().flatten();
     desk.metrics.born(birth.as_ref(), since.elapsed());
-    let answer = birth.map_or(Answer::Yes, |birth| Answer::born(&comer, &birth, &desk.installation));
+    let answer = birth.map_or(Answer::Yes, |birth| Answer::born(&comer, &birth, desk.api.installation()));
     json(&answer.to(&asked.uid))
 }
 
 /// A Node is about to be deleted.
 async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let asked = match read(request.into_body()).await.and_then(|body| Asked::<NodeObject>::to_delete(&body)) {
+    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_delete(&body)) {
         Ok(asked) => asked,
         Err(broken) => return desk.refuse(&broken),
     };
-    let Some(node) = asked.node.filter(|_| !asked.dry_run) else { return json(&Answer::Yes.to(&asked.uid)) };
-    let name = node.metadata.name.clone();
-    let recorded = timeout(GOES, desk.door.goes(node)).await.ok().flatten().is_some();
+    let Some(name) = asked.node.filter(|_| !asked.dry_run) else { return json(&Answer::Yes.to(&asked.uid)) };
+    let recorded = timeout(GOES, desk.is_recorded(&name)).await.unwrap_or_default();
     desk.metrics.gone(recorded, since.elapsed());
     let answer = if recorded { Answer::Yes } else { Answer::not_recorded(&name) };
     json(&answer.to(&asked.uid))
 }
 
 impl Desk {
+    /// Waits until what is kept of a node is recorded as the API server says that it is now: whoever asks could say anything.
+    async fn is_recorded(&self, name: &str) -> bool {
+        match self.api.read_node(name).await {
+            Ok(Ok(node)) => self.door.goes(node).await.is_some(),
+            // It is gone already.
+            Ok(Err(_)) => true,
+            Err(error) => {
+                debug!(node = name, %error, "a node that is to be deleted cannot be read");
+                false
+            }
+        }
+    }
+
     fn refuse(&self, broken: &Broken) -> Response {
         debug!(%broken, "a question that is none");
         self.metrics.broken();

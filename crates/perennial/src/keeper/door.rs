@@ -4,7 +4,7 @@
 //! webhook ── comes ──> the task that owns the ledger ── what it is born with ──> webhook
 //!         ── goes  ──>            the same            ── it is recorded ──────> webhook
 //! ```
-//! Nothing is read from the API server, or written, to answer. Whoever has to wait, waits for what the watches tell and the
+//! Nothing is read from the API server, or written, here to answer. Whoever has to wait, waits for what the watches tell and the
 //! keepers do anyway.
 
 use perennial_core::admission::Comer;
