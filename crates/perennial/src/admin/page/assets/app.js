@@ -68,11 +68,14 @@ function list() {
   }
   const total = fleet.searching ? fleet.found : fleet.size - fleet.current - fleet.counts[fleet.codes.absent];
   $("found").textContent = fleet.searching ? (total ? `${count(total, "node")} found` : "No node is found") : total ? `${count(total, "node")} to look at` : fleet.size ? "Every node that is there is current" : "No nodes yet";
+  // Whoever is on a node of the list, by keyboard, stays on it when the list is made anew.
+  const on = $("nodes").contains(document.activeElement) && document.activeElement.getAttribute("href");
   fill($("nodes"), shown.map((at) => {
     const state = STATES[fleet.cells[at]];
     return el("li", {}, el("a", { href: `#/node/${encodeURIComponent(fleet.names[at])}` }, shape(state), el("span", { class: "name" }, fleet.names[at]), el("span", { class: "soft" }, state.word)));
   }));
   $("nodes").hidden = !shown.length;
+  if (on) [...$("nodes").querySelectorAll("a")].find((link) => link.getAttribute("href") === on)?.focus({ preventScroll: true });
   $("more").hidden = !more;
   $("more").textContent = `Show ${number(Math.min(ROWS * 4, total - shown.length))} more`;
 }
@@ -224,8 +227,9 @@ addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
-    if (node.name) location.hash = "#/";
-    setTimeout(() => $("search").focus());
+    // At once: what is typed next is to be found in the field.
+    if (node.name) { location.hash = "#/"; route(); }
+    $("search").focus();
   } else if (event.key === "Escape" && node.name) location.hash = "#/";
   else if (event.key === "Escape" && event.target === $("search")) look("");
 });
