@@ -21,6 +21,7 @@ mod returns;
 mod start;
 
 pub(crate) use changes::ENDLESS;
+pub(crate) use heartbeats::watch;
 pub(crate) use mass::returned;
 pub(crate) use returns::is_whole;
 

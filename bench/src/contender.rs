@@ -103,8 +103,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
-        usage::cpu(self.process.pid())
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     pub(crate) fn memory(&self) -> anyhow::Result<Memory> {

@@ -21,18 +21,17 @@ mod storm;
 mod usage;
 mod writes;
 
+use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
-use std::{fs, thread};
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use jiff::Timestamp;
 use perennial_testkit::{Fleet, interrupted};
 
 use contender::Contender;
-use results::Results;
+use results::{Results, Setting, save};
 
 /// Measures keeper and lister against a real etcd, kube-apiserver and S3 server
 #[derive(Debug, Parser)]
@@ -51,7 +50,7 @@ enum What {
     /// A control plane with that fleet, until Ctrl-C: for whoever wants to look closer
     Serve(ServeArgs),
     /// One replica, three, five: what each does, and how fast all of them are
-    Replicas(Size),
+    Replicas(Sharing),
     /// Single restores while all nodes are deleted and return at once
     Storm(Size),
     /// What each kind of write costs the API server
@@ -62,6 +61,9 @@ enum What {
     Births(Size),
     /// From a change of endpoints to the page in a bucket
     Listing(Size),
+    /// Reads what is said of nodes, and does nothing with it: for `compare`, to see what that alone takes
+    #[command(hide = true)]
+    Watch,
 }
 
 #[derive(Debug, Args)]
@@ -96,6 +98,22 @@ struct SoakArgs {
     /// Chance follows it
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Where the figures go
+    #[arg(long, default_value = "target/bench/soak.json")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Sharing {
+    /// How many nodes there are
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    nodes: u32,
+    /// How often everything is done
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    rounds: u32,
+    /// Where the figures go
+    #[arg(long, default_value = "target/bench/replicas.json")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -117,23 +135,41 @@ struct Size {
     replicas: u32,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let what = Bench::parse().what;
+    // One that is measured has one thread, as those have that it is measured beside.
+    let mut runtime = match what {
+        What::Watch => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    match runtime.enable_all().build() {
+        Ok(runtime) => runtime.block_on(run(what)),
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(what: What) -> ExitCode {
     let measured = async {
-        match Bench::parse().what {
+        match what {
             What::Compare(compare) => side_by_side(compare).await,
-            What::Soak(SoakArgs { size: Size { nodes, replicas }, minutes, seed }) => {
+            What::Soak(SoakArgs { size: Size { nodes, replicas }, minutes, seed, out }) => {
                 let lasting = Duration::from_mins(minutes.into());
                 let (nodes, replicas) = (nodes as usize, replicas as usize);
-                soak::run(&soak::Soak { nodes, replicas, lasting, seed }).await
+                soak::run(&soak::Soak { nodes, replicas, lasting, seed }, &out).await
             }
             What::Serve(ServeArgs { size, beats }) => serve(size.nodes as usize, beats).await,
-            What::Replicas(Size { nodes, .. }) => replicas::run(nodes as usize).await,
+            What::Replicas(Sharing { nodes, rounds, out }) => {
+                replicas::run(nodes as usize, rounds as usize, &out).await
+            }
             What::Writes(Size { nodes, .. }) => writes::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
             What::Births(Size { nodes, .. }) => births::run(nodes as usize).await,
             What::Listing(Size { replicas, .. }) => listing::run(replicas as usize).await,
+            What::Watch => compare::watch().await,
         }
     };
     tokio::select! {
@@ -176,9 +212,7 @@ async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
         patience: Duration::from_secs(patience.unwrap_or(60 + nodes / 50).into()),
     };
     let mut results = Results {
-        began: Timestamp::now().strftime("%Y-%m-%d").to_string(),
-        commit: commit(),
-        machine: format!("{} cores", thread::available_parallelism()?),
+        setting: Setting::here()?,
         nodes: plan.nodes,
         rounds: plan.rounds,
         manner: String::new(),
@@ -189,20 +223,8 @@ async fn side_by_side(compare: Compare) -> anyhow::Result<()> {
         let before: Results = serde_json::from_str(&text).with_context(|| out.display().to_string())?;
         results.follow(before).with_context(|| out.display().to_string())?;
     }
-    let save = |results: &Results| {
-        fs::create_dir_all(out.parent().context("no folder to write to")?)?;
-        fs::write(&out, serde_json::to_vec_pretty(results)?)
-            .with_context(|| format!("writing {}", out.display()))
-    };
-    let compared = compare::run(&plan, &mut results, save).await;
+    let compared = compare::run(&plan, &mut results, |results| save(results, &out)).await;
     print!("{}", page::plain(&results));
     println!("bench: figures in {}", out.display());
     compared
-}
-
-/// What is measured, if git knows.
-fn commit() -> String {
-    let described = Command::new("git").args(["describe", "--always", "--dirty"]).output();
-    described
-        .map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -6,9 +6,17 @@ use crate::contender::Contender;
 use crate::results::{Case, Results, Who};
 
 #[cfg(test)]
+mod growth;
+#[cfg(test)]
 mod markdown;
 #[cfg(test)]
 mod picture;
+#[cfg(test)]
+mod sharing;
+#[cfg(test)]
+mod sizes;
+#[cfg(test)]
+mod soaked;
 
 const PERENNIAL: Who = Who::Contender(Contender::Perennial);
 const EVERYONE: [Who; 5] = [

@@ -1,8 +1,12 @@
 //! What was measured, as it is kept: every sample of every round, and what each of them is.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::{fs, thread};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::Contender;
@@ -130,12 +134,47 @@ pub(crate) enum Sample {
     DidNotFinish { did_not_finish: String },
 }
 
-/// Everything of one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Results {
+/// When, of what and where it was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setting {
     pub(crate) began: String,
     pub(crate) commit: String,
     pub(crate) machine: String,
+}
+
+impl Setting {
+    /// Here and now, of what git knows.
+    pub(crate) fn here() -> anyhow::Result<Self> {
+        let described = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+        let commit = described.map_or_else(|_| Vec::new(), |output| output.stdout);
+        Ok(Self {
+            began: Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            commit: String::from_utf8_lossy(&commit).trim().to_owned(),
+            machine: format!("{} cores", thread::available_parallelism()?),
+        })
+    }
+}
+
+/// Writes what was measured into a file, whose folder is made.
+pub(crate) fn save(measured: &impl Serialize, out: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(out.parent().context("no folder to write to")?)?;
+    let text = serde_json::to_string_pretty(measured)? + "\n";
+    fs::write(out, text).with_context(|| format!("writing {}", out.display()))
+}
+
+/// The one in the middle, or between the two in the middle.
+pub(crate) fn median(figures: &[f64]) -> Option<f64> {
+    let mut figures = figures.to_vec();
+    figures.sort_by(f64::total_cmp);
+    let (low, high) = (figures.get((figures.len().max(1) - 1) / 2)?, figures.get(figures.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
+/// Everything of one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Results {
+    #[serde(flatten)]
+    pub(crate) setting: Setting,
     pub(crate) nodes: usize,
     pub(crate) rounds: usize,
     /// How the limit was reached.
@@ -147,11 +186,12 @@ impl Results {
     /// Goes on where an earlier run ended.
     pub(crate) fn follow(&mut self, before: Self) -> anyhow::Result<()> {
         ensure!(before.nodes == self.nodes, "its figures are of {} nodes", before.nodes);
-        ensure!(before.machine == self.machine, "its figures are of another machine: {}", before.machine);
-        if before.commit != self.commit {
-            self.commit = format!("{}, {}", before.commit, self.commit);
+        let Setting { began, commit, machine } = before.setting;
+        ensure!(machine == self.setting.machine, "its figures are of another machine: {machine}");
+        if commit != self.setting.commit {
+            self.setting.commit = format!("{commit}, {}", self.setting.commit);
         }
-        self.began = before.began;
+        self.setting.began = began;
         self.rounds += before.rounds;
         self.samples = before.samples;
         Ok(())
@@ -178,8 +218,18 @@ impl Results {
     }
 
     pub(crate) fn median(&self, case: Case, who: Who) -> Option<f64> {
-        let figures = self.figures(case, who)?;
-        let (low, high) = (figures.get((figures.len().max(1) - 1) / 2)?, figures.get(figures.len() / 2)?);
-        Some(f64::midpoint(*low, *high))
+        median(&self.figures(case, who)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
     }
 }

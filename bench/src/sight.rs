@@ -138,9 +138,7 @@ impl Sight {
 
     async fn begin(plane: &ControlPlane, path: &str, accept: &'static str) -> anyhow::Result<Self> {
         let client = plane.admin();
-        let now = Request::get(format!("{path}?limit=1")).body(Vec::new())?;
-        let now: List = client.request(now).await.with_context(|| format!("listing {path}"))?;
-        let version = now.metadata.resource_version;
+        let version = now(&client, path).await?;
         let path = path.to_owned();
         let (sender, events) = mpsc::unbounded_channel();
         let reads = async move {
@@ -179,6 +177,13 @@ impl Sight {
         }
         Ok(())
     }
+}
+
+/// The version of what there is now.
+pub(crate) async fn now(client: &Client, path: &str) -> anyhow::Result<String> {
+    let request = Request::get(format!("{path}?limit=1")).body(Vec::new())?;
+    let list: List = client.request(request).await.with_context(|| format!("listing {path}"))?;
+    Ok(list.metadata.resource_version)
 }
 
 /// Passes on what a watch says from this version on until it ends, and how far it got.

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,11 +21,13 @@ use perennial_testkit::oracle::{HAND, Judge, Oracle};
 use perennial_testkit::{ControlPlane, KeeperProcess, company_labels, eventually, node_name, registration};
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::contender::NAMESPACE;
 use crate::report::mebibytes;
+use crate::results::{Setting, median, save};
 use crate::usage;
 
 /// How long it may take until all is done, at the beginning and at the end: for each node, and at least.
@@ -53,7 +56,36 @@ pub(crate) struct Soak {
     pub(crate) seed: u64,
 }
 
-pub(crate) async fn run(soak: &Soak) -> anyhow::Result<()> {
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Soaked {
+    #[serde(flatten)]
+    pub(crate) setting: Setting,
+    pub(crate) nodes: usize,
+    pub(crate) minutes: u64,
+    pub(crate) seed: u64,
+    pub(crate) churned: Churned,
+    /// What the oracle saw of it: lives of nodes, records written, nodes given their own.
+    pub(crate) lives: usize,
+    pub(crate) records: usize,
+    pub(crate) given: usize,
+    /// Contents that are right only because history is gone.
+    pub(crate) excused: usize,
+    /// Seconds between two samples.
+    pub(crate) every: u64,
+    /// What each replica took, in mebibytes, sample by sample.
+    pub(crate) memory: Vec<Vec<f64>>,
+}
+
+impl Soaked {
+    /// The medians of the four quarters of each replica's time.
+    pub(crate) fn quarters(&self) -> Vec<Vec<f64>> {
+        self.memory.iter().map(|samples| quarters(samples)).collect()
+    }
+}
+
+pub(crate) async fn run(soak: &Soak, out: &Path) -> anyhow::Result<()> {
+    let setting = Setting::here()?;
     let Soak { nodes, replicas, lasting, seed } = *soak;
     println!("bench: soak, {nodes} nodes, {replicas} replicas, {lasting:?}, seed {seed}");
     // The oracle reads what etcd stores.
@@ -86,11 +118,29 @@ pub(crate) async fn run(soak: &Soak) -> anyhow::Result<()> {
     memory.sample(&keepers).await?;
 
     let tally = oracle.look(Judge::tally);
+    let soaked = Soaked {
+        setting,
+        nodes,
+        minutes: lasting.as_secs() / 60,
+        seed,
+        churned,
+        lives: tally.lives,
+        records: tally.records,
+        given: tally.patches,
+        excused: tally.excused,
+        every: SAMPLE.as_secs(),
+        memory: memory.samples,
+    };
+    save(&soaked, out)?;
     println!(
-        "bench:   {} lives, {} records written, {} nodes given their own, {} excused",
-        tally.lives, tally.records, tally.patches, tally.excused
+        "bench:   {} lives, {} records written, {} nodes given their own, {} excused; figures in {}",
+        soaked.lives,
+        soaked.records,
+        soaked.given,
+        soaked.excused,
+        out.display()
     );
-    memory.judged()
+    soaked.judged()
 }
 
 /// Waits until every node agrees with its record, no replica has anything to do, and no promise is broken.
@@ -122,11 +172,13 @@ fn unbroken(oracle: &Oracle) -> anyhow::Result<()> {
 }
 
 /// What was done.
-struct Churned {
-    changes: usize,
-    returns: usize,
-    beats: usize,
-    late: usize,
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Churned {
+    pub(crate) changes: usize,
+    pub(crate) returns: usize,
+    pub(crate) beats: usize,
+    /// Half seconds that were not enough for what was to be done in them.
+    pub(crate) late: usize,
 }
 
 impl std::fmt::Display for Churned {
@@ -253,7 +305,8 @@ impl Memory {
         for (keeper, samples) in keepers.iter().zip(&mut self.samples) {
             keeper.check().await?;
             let pid = keeper.pid().await.context("a replica is gone")?;
-            samples.push(mebibytes(usage::memory(pid)?.now));
+            // A tenth is all that such a figure is worth.
+            samples.push((10.0 * mebibytes(usage::memory(pid)?.now)).round() / 10.0);
         }
         Ok(())
     }
@@ -274,13 +327,13 @@ impl Memory {
             }
         }
     }
+}
 
-    /// The medians of the four quarters of each replica's time; an error if one of them grew.
+impl Soaked {
+    /// Tells the quarters; an error if one of the replicas grew.
     fn judged(&self) -> anyhow::Result<()> {
         let mut grew = Vec::new();
-        for (number, samples) in self.samples.iter().enumerate() {
-            let quarter = samples.len().div_ceil(4).max(1);
-            let medians: Vec<f64> = samples.chunks(quarter).map(median).collect();
+        for (number, medians) in self.quarters().iter().enumerate() {
             let shown: Vec<String> = medians.iter().map(|median| format!("{median:.1}")).collect();
             println!("bench:   replica {}: {} MiB by quarters", number + 1, shown.join(", "));
             if let (Some(second), Some(last)) = (medians.get(1), medians.last())
@@ -295,27 +348,40 @@ impl Memory {
     }
 }
 
-fn median(samples: &[f64]) -> f64 {
-    let mut samples = samples.to_vec();
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or_default()
+fn quarters(samples: &[f64]) -> Vec<f64> {
+    samples.chunks(samples.len().div_ceil(4).max(1)).filter_map(median).collect()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn memory_that_grows_is_found() {
-        let of = |samples: Vec<f64>| Memory { samples: vec![samples] }.judged();
-        assert!(of(vec![10.0, 40.0, 40.0, 41.0]).is_ok(), "what it takes first does not count");
-        assert!(of(vec![40.0, 40.0, 44.0, 48.0]).is_err());
-        assert!(of(vec![]).is_ok());
+    /// One in which the replicas took this.
+    pub(crate) fn soaked(memory: &[&[f64]]) -> Soaked {
+        Soaked {
+            setting: Setting {
+                began: "2026-01-01".to_owned(),
+                commit: "abc".to_owned(),
+                machine: "2 cores".to_owned(),
+            },
+            nodes: 100,
+            minutes: 30,
+            seed: 1,
+            churned: Churned { changes: 4, returns: 3, beats: 2, late: 1 },
+            lives: 103,
+            records: 110,
+            given: 3,
+            excused: 0,
+            every: 5,
+            memory: memory.iter().map(|samples| samples.to_vec()).collect(),
+        }
     }
 
     #[test]
-    fn a_median_is_in_the_middle() {
-        assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
-        assert!(median(&[]).abs() < f64::EPSILON);
+    fn memory_that_grows_is_found() {
+        let of = |samples: &[f64]| soaked(&[&[1.0; 4], samples]).judged();
+        assert!(of(&[10.0, 40.0, 40.0, 41.0]).is_ok(), "what it takes first does not count");
+        assert!(of(&[40.0, 40.0, 44.0, 48.0]).is_err());
+        assert!(of(&[]).is_ok());
     }
 }

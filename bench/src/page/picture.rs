@@ -6,7 +6,7 @@ use super::{EVERYONE, short};
 use crate::contender::Contender;
 use crate::results::{Case, Results, Who};
 
-const WIDTH: f64 = 960.0;
+pub(super) const WIDTH: f64 = 960.0;
 const LEFT: f64 = 150.0;
 /// Room for the figure behind a bar.
 const RIGHT: f64 = 120.0;
@@ -68,8 +68,11 @@ pub(super) fn picture(results: &Results) -> String {
         }
         y += GAP;
     }
-    let height = y - GAP + 24.0;
-    let title = format!("Perennial, its peers and the limit at {} nodes", results.nodes);
+    framed(&format!("Perennial, its peers and the limit at {} nodes", results.nodes), y - GAP + 24.0, &body)
+}
+
+/// A picture of this height, under its title.
+pub(super) fn framed(title: &str, height: f64, body: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" aria-labelledby=\"t\" \
          font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif\">\n  <title id=\"t\">{title}</title>\n  \
@@ -78,7 +81,7 @@ pub(super) fn picture(results: &Results) -> String {
     )
 }
 
-fn colour(who: Who) -> &'static str {
+pub(super) fn colour(who: Who) -> &'static str {
     match who {
         Who::Limit => "#d0d7de",
         Who::Contender(Contender::Perennial) => "#1a7f37",
