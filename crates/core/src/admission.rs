@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::keeper::born::{Birth, CONTROL_PLANE, GATE, GATE_EFFECT, STAMP_PREFIX, stamp};
 use crate::kept::Pairs;
+use crate::policy::syntax::is_subdomain;
 
 const VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -49,6 +50,8 @@ pub struct Comer {
     pub machine: Option<String>,
     /// The keys of its taints; `None` where it brings no list of them.
     pub taints: Option<Vec<String>>,
+    /// The gate is among them.
+    pub gated: bool,
     /// It has a `spec`.
     pub specified: bool,
 }
@@ -134,6 +137,8 @@ struct NewbornSpec {
 #[derive(Deserialize)]
 struct NewbornTaint {
     key: String,
+    #[serde(default)]
+    effect: String,
 }
 
 /// A Node that is about to be deleted.
@@ -157,11 +162,13 @@ impl Asked<Comer> {
         let comer = node.and_then(|Newborn { metadata, spec }| {
             let specified = spec.is_some();
             let (machine, taints) = spec.map(|spec| (spec.provider_id, spec.taints)).unwrap_or_default();
+            let is_gate = |taint: &NewbornTaint| taint.key == GATE && taint.effect == GATE_EFFECT;
             Some(Comer {
                 name: metadata.name?,
                 labels: metadata.labels.unwrap_or_default(),
                 annotations: metadata.annotations.unwrap_or_default(),
                 machine: machine.filter(|machine| !machine.is_empty()),
+                gated: taints.iter().flatten().any(is_gate),
                 taints: taints.map(|taints| taints.into_iter().map(|taint| taint.key).collect()),
                 specified,
             })
@@ -182,6 +189,12 @@ impl Asked<String> {
                 .as_ref()
                 .is_some_and(|annotations| annotations.contains_key(BREAK_GLASS))
         };
+        if let Some(going) = &going
+            && !is_subdomain(&going.metadata.name)
+        {
+            // It is to become part of a path.
+            return Err(Broken::Node(format!("{:?} is no name of a Node", going.metadata.name)));
+        }
         // Its name alone: anybody may ask, and what it bears is not to be learned from them.
         Ok(question.about(going.filter(|going| !broken(going)).map(|going| going.metadata.name)))
     }
@@ -242,9 +255,8 @@ impl Answer {
         let stamp_key = format!("{STAMP_PREFIX}{installation}");
         let mut patch = added("labels", &comer.labels, labels);
         // One that it brings itself is to be opened, too: its kubelet was told to, or it is a copy of another life.
-        let brought = comer.taints.iter().flatten().any(|key| key == GATE);
-        let gate = owed || brought;
-        patch.extend((gate && !brought).then(|| gated(comer)));
+        let gate = owed || comer.gated;
+        patch.extend((gate && !comer.gated).then(|| gated(comer)));
         if gate || !labels.is_empty() {
             let stamped = Pairs::from([(stamp_key, stamp(labels, gate))]);
             patch.extend(added("annotations", &comer.annotations, &stamped));
@@ -343,6 +355,17 @@ mod tests {
         assert_eq!((asked.uid.as_str(), asked.dry_run, comer.name.as_str()), ("u", false, "a"));
         assert_eq!((comer.labels, comer.annotations), (pairs([("b", "1")]), pairs([("c", "2")])));
         assert_eq!(comer.machine.as_deref(), Some("m1"));
+        assert!(!comer.gated);
+    }
+
+    #[test]
+    fn a_gate_that_it_brings_is_known_by_its_effect_too() {
+        for (effect, gated) in [(json!("NoSchedule"), true), (json!("NoExecute"), false)] {
+            let taints = json!([{ "key": "a", "effect": "NoSchedule" }, { "key": GATE, "effect": effect }]);
+            let node = json!({ "metadata": { "name": "a" }, "spec": { "taints": taints } });
+            let asked = Asked::to_create(&review("CREATE", "nodes", &json!({ "object": node }))).unwrap();
+            assert_eq!(asked.node.unwrap().gated, gated, "{effect}");
+        }
     }
 
     #[test]
@@ -394,6 +417,10 @@ mod tests {
 
     #[test]
     fn a_node_that_is_none_is_told_of() {
+        for name in ["", "?", "../secrets", "a/b", "A", "a b", "a%2e"] {
+            let body = review("DELETE", "nodes", &json!({ "oldObject": { "metadata": { "name": name } } }));
+            assert!(matches!(Asked::to_delete(&body), Err(Broken::Node(_))), "{name}");
+        }
         for object in [json!({}), json!([]), json!({ "metadata": { "name": 1 } })] {
             let body = review("CREATE", "nodes", &json!({ "object": object }));
             assert!(matches!(Asked::to_create(&body), Err(Broken::Node(_))), "{object}");
@@ -454,10 +481,8 @@ mod tests {
             assert_eq!(patch[1]["value"], json!({ "born.perennial.dev/x": "gated" }));
         }
         for birth in [birth, Birth::default()] {
-            let Answer::With(patch) = Answer::born(&comer(true, Some(vec![GATE.to_owned()])), &birth, "x")
-            else {
-                panic!("nothing")
-            };
+            let brings = Comer { gated: true, ..comer(true, Some(vec![GATE.to_owned()])) };
+            let Answer::With(patch) = Answer::born(&brings, &birth, "x") else { panic!("nothing") };
             assert_eq!(patch.len(), 1, "it is there already, and somebody has to open it: {patch:?}");
             assert_eq!(patch[0]["value"], json!({ "born.perennial.dev/x": "gated" }));
         }

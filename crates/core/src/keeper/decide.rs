@@ -91,15 +91,17 @@ impl Case<'_> {
         let Some(content) = live.content.as_ref().filter(|content| content.gated) else { return plan };
         let until = due(live.created, self.cx.gate);
         match plan {
-            // It opens with this; and whoever is behind cannot tell.
-            Plan::Patch(_) | Plan::Rest(Why::NotSynced | Why::Lagging) => plan,
+            // Whoever is behind cannot tell.
+            Plan::Rest(Why::NotSynced | Why::Lagging) => plan,
+            // Also before what is owed is given: somebody may refuse that for ever.
             _ if until <= self.cx.now => Plan::Patch(Box::new(release(live, content))),
             // Something is owed, or may be, and cannot be given yet.
             Plan::Rest(Why::IdentityUnknown | Why::Unreadable | Why::NewerSchema | Why::CaptureOff) => {
                 Plan::Wait { until }
             }
-            // This leads to what is owed, or to knowing that nothing is.
-            Plan::ReadRecord
+            // It opens with this, or this leads to what is owed, or to knowing that nothing is.
+            Plan::Patch(_)
+            | Plan::ReadRecord
             | Plan::ReadNode
             | Plan::Prove { .. }
             | Plan::ReadEnd { .. }
@@ -129,7 +131,9 @@ impl Case<'_> {
         else {
             return plan;
         };
-        if !matches!(plan, Plan::Rest(why) if why.is_settled()) {
+        // What may rest like that for ever, too.
+        let rests = |why: Why| why.is_settled() || matches!(why, Why::IdentityUnknown | Why::RestoreOff);
+        if !matches!(plan, Plan::Rest(why) if rests(why)) {
             return plan;
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
