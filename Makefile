@@ -146,6 +146,7 @@ image: prerequisites ## Build the container image without Docker, as an OCI arch
 	@dev/prerequisites image
 	@dev/image/build
 	@dev/image/sbom
+	@dev/image/provenance
 
 sbom: prerequisites ## List every crate that is linked into the binary, in CycloneDX
 	@dev/image/sbom

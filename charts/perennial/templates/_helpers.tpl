@@ -18,6 +18,11 @@
 {{- printf "%s-webhook" (include "perennial.fullname" .) -}}
 {{- end }}
 
+{{/* The name of everything that belongs to metrics by HTTPS. */}}
+{{- define "perennial.metrics" -}}
+{{- printf "%s-metrics" (include "perennial.fullname" .) -}}
+{{- end }}
+
 {{/* What pods are selected by. */}}
 {{- define "perennial.selector" -}}
 app.kubernetes.io/name: {{ include "perennial.name" . }}
@@ -127,6 +132,11 @@ app.kubernetes.io/component: {{ .part.part }}
 {{- end }}
 {{- if and .part.lister $values.lister.namespace }}
 - --listing-namespace={{ $values.lister.namespace }}
+{{- end }}
+{{- if $values.metrics.secure }}
+- --metrics-address=:8444
+- --metrics-name={{ include "perennial.metrics" .root }}
+- --metrics-certificates={{ $values.metrics.certificates }}
 {{- end }}
 - --takeover={{ $values.takeover }}
 - --lease-duration={{ $values.leaseDuration }}

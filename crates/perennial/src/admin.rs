@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `/livez`, `/healthz` | 200 while the process can still make progress |
 //! | `/readyz` | 200 once every part is ready, otherwise 503 and the parts that are missing |
-//! | `/metrics` | OpenMetrics text |
+//! | `/metrics` | OpenMetrics text; where it is [`Guarded`], who serves it |
 //! | `/` | this list; to a browser the status page, see [`page`] |
 //! | `/page/…` | what the page is made from |
 
@@ -26,10 +26,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster::Cluster;
 
+mod guarded;
 pub mod page;
 mod readiness;
 mod server;
 
+pub use guarded::Guarded;
 pub use readiness::{Readiness, ReadyHandle};
 pub use server::Server;
 
@@ -44,15 +46,26 @@ perennial
   /         this list; in a browser the status page, where it is not off
 ";
 
+const ELSEWHERE: &str = "metrics are served by HTTPS, at --metrics-address, to those who may read them\n";
+
+/// Who may read metrics.
+#[derive(Clone, Debug)]
+pub enum Metrics {
+    /// Whoever reaches this server.
+    Open(Arc<Registry>),
+    /// Those who may, elsewhere: see [`Guarded`].
+    Guarded,
+}
+
 /// What the admin server serves: at `/` a list of it.
-pub fn routes(readiness: Readiness, registry: Arc<Registry>) -> Router {
-    machines(readiness, registry).route("/", get(INDEX))
+pub fn routes(readiness: Readiness, metrics: Metrics) -> Router {
+    machines(readiness, metrics).route("/", get(INDEX))
 }
 
 /// The same with the status page, which needs its handle for as long as it is served.
 pub fn routes_with_page(
     readiness: Readiness,
-    registry: Arc<Registry>,
+    metrics: Metrics,
     sources: page::Sources,
     cluster: Cluster,
 ) -> (Router, AbortOnDropHandle<()>) {
@@ -60,16 +73,20 @@ pub fn routes_with_page(
     let front = async move |headers: HeaderMap| {
         page::front(&headers, &hosts).unwrap_or_else(|| ([(header::VARY, "accept")], INDEX).into_response())
     };
-    page::add(machines(readiness, registry).route("/", get(front)), sources, cluster)
+    page::add(machines(readiness, metrics).route("/", get(front)), sources, cluster)
 }
 
 /// What machines ask for.
-fn machines(readiness: Readiness, registry: Arc<Registry>) -> Router {
+fn machines(readiness: Readiness, metrics: Metrics) -> Router {
+    let metrics = match metrics {
+        Metrics::Open(registry) => get(scrape).with_state(registry),
+        Metrics::Guarded => get((StatusCode::FORBIDDEN, ELSEWHERE)),
+    };
     Router::new()
         .route("/livez", get(live))
         .route("/healthz", get(live))
         .route("/readyz", get(ready).with_state(readiness))
-        .route("/metrics", get(scrape).with_state(registry))
+        .route("/metrics", metrics)
 }
 
 /// That this runs is the answer: the runtime still gives tasks their turn. An API server that is down or

@@ -202,6 +202,25 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAMES", help_heading = "Operating")]
     pub page_hosts: Option<String>,
 
+    /// Where metrics are served by HTTPS to those who may read them, or `off` [default: off]
+    ///
+    /// With it /metrics is no longer where probes are, for anybody, but here, for whoever shows a token that the cluster
+    /// knows, of somebody whom it allows to `get` the path /metrics. The chart (`metrics.secure`) or `deploy/metrics.yaml`
+    /// make what it needs.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Metrics")]
+    pub metrics_address: Option<String>,
+
+    /// Name of the Service and the Secret of metrics by HTTPS [default: perennial-metrics]
+    #[arg(long, value_name = "NAME", help_heading = "Metrics")]
+    pub metrics_name: Option<String>,
+
+    /// Who makes the certificates in that Secret: `own` or `given` [default: own]
+    ///
+    /// `own`: Perennial makes and renews them; whom to trust is in its `ca.crt`. `given`: somebody else does, such as
+    /// cert-manager, and Perennial reads `tls.crt` and `tls.key`.
+    #[arg(long, value_name = "WHO", help_heading = "Metrics")]
+    pub metrics_certificates: Option<String>,
+
     /// Where the API server asks about nodes that come and go, or `off` [default: off]
     ///
     /// HTTPS on a port of its own, for the webhooks that the chart (`webhook.enabled`) or `deploy/webhook.yaml` define. With

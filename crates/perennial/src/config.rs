@@ -22,8 +22,8 @@ mod page;
 mod policy_file;
 mod seals;
 mod source;
+mod tls;
 mod traces;
-mod webhook;
 
 pub use checking::CheckConfig;
 pub use desk::DeskConfig;
@@ -31,8 +31,8 @@ pub use list::{ListConfig, What};
 pub use page::PageConfig;
 pub use policy_file::{Error as PolicyError, PolicyMetrics, PolicySource};
 pub use source::Surroundings;
+pub use tls::TlsConfig;
 pub use traces::TraceConfig;
-pub use webhook::WebhookConfig;
 
 use crate::args::{RunArgs, settings as names};
 use crate::keeper::{Door, Window};
@@ -86,7 +86,9 @@ pub struct Config {
     /// Where traces are sent; `None` is nowhere.
     pub traces: Option<TraceConfig>,
     /// What the webhook needs, where there is one.
-    pub webhook: Option<WebhookConfig>,
+    pub webhook: Option<TlsConfig>,
+    /// What guarded metrics need, where they are; otherwise they are served with the probes, to anybody.
+    pub metrics: Option<TlsConfig>,
     /// The older operator's variables that were honoured, to be told in the log.
     pub honoured: Vec<&'static str>,
 }
@@ -303,6 +305,9 @@ impl Config {
             page,
             page_values,
             page_hosts,
+            metrics_address: _,
+            metrics_name: _,
+            metrics_certificates: _,
             webhook_address: _,
             webhook_name: _,
             webhook_hosts: _,
@@ -327,7 +332,8 @@ impl Config {
         let namespace = find_namespace(&mut sources, around, namespace.as_deref())?;
         let policy = find_policy(&mut sources, policy.as_deref())?;
         let page = page::find(&mut sources, page.as_deref(), *page_values, page_hosts.as_deref())?;
-        let webhook = webhook::find(&mut sources, args, &namespace)?;
+        let webhook = tls::webhook(&mut sources, args, &namespace)?;
+        let metrics = tls::metrics(&mut sources, args, &namespace)?;
         let keeper = find_keeper(&mut sources, args, &namespace, &policy)?;
         // One that writes nothing has nobody born with anything, and makes no certificates.
         let webhook = webhook.filter(|_| !keeper.dry_run);
@@ -340,6 +346,13 @@ impl Config {
                 first: "--webhook-address",
                 second: "--roles lister",
                 remedy: "it is the keeper who knows what a node is born with; give --roles keeper, or leave it out",
+            });
+        }
+        if keeper.dry_run && metrics.as_ref().is_some_and(|metrics| metrics.own) {
+            return Err(Error::Conflict {
+                first: "--metrics-address",
+                second: "--dry-run",
+                remedy: "a dry run writes nothing, and so makes no certificate; give --metrics-certificates given, or leave one out",
             });
         }
         let mut members = find_members(&mut sources, args, &keeper)?;
@@ -366,6 +379,7 @@ impl Config {
             policy,
             traces,
             webhook,
+            metrics,
             honoured: sources.honoured,
         })
     }

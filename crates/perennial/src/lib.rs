@@ -30,6 +30,7 @@ pub mod members;
 pub mod metrics;
 mod run;
 pub mod shutdown;
+pub mod tls;
 pub mod traces;
 pub mod webhook;
 

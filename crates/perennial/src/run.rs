@@ -4,12 +4,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::admin::page::{RosterSlot, Sources};
-use crate::admin::{self, Readiness, ReadyHandle, Server};
+use crate::admin::{self, Guarded, Readiness, ReadyHandle, Server};
 use crate::args::{self, Args, Command};
 use crate::check;
 use crate::cli;
@@ -17,7 +18,7 @@ use crate::client;
 use crate::cluster::{self, Cluster};
 use crate::config::{
     self, CheckConfig, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics,
-    Surroundings,
+    Surroundings, TlsConfig,
 };
 use crate::lister::{self, Pages, Single};
 use crate::members::{self, Membership};
@@ -133,6 +134,7 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
         policy,
         traces,
         webhook,
+        metrics: guarded,
         honoured,
     } = config;
     let lists = lister.is_some();
@@ -191,17 +193,18 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     };
 
     // These serve the parts and end with this function, after them: probes must answer while they drain.
+    let registry = Arc::new(registry);
+    let (measured, _guarded) = guard(guarded, &cluster, registry).await?;
     let _admin = match admin {
         Some(address) => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes and metrics");
-            let registry = Arc::new(registry);
             let (mut routes, hub) = match sources {
                 Some(sources) => {
-                    let (routes, hub) = admin::routes_with_page(readiness, registry, sources, cluster);
+                    let (routes, hub) = admin::routes_with_page(readiness, measured, sources, cluster);
                     (routes, Some(hub))
                 }
-                None => (admin::routes(readiness, registry), None),
+                None => (admin::routes(readiness, measured), None),
             };
             if lists {
                 routes = routes.merge(lister::routes(pages));
@@ -222,6 +225,20 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
         Ended::Finished(result) => Ok(Ended::Finished(result?)),
         Ended::Aborted(signal) => Ok(Ended::Aborted(signal)),
     }
+}
+
+/// Serves metrics by HTTPS to those who may read them, where somebody wants that; otherwise they are for whoever reaches the
+/// probes.
+async fn guard(
+    config: Option<TlsConfig>,
+    cluster: &Cluster,
+    registry: Arc<Registry>,
+) -> Result<(admin::Metrics, Option<AbortOnDropHandle<()>>), Error> {
+    let Some(config) = config else { return Ok((admin::Metrics::Open(registry), None)) };
+    let server = Guarded::bind(config).await?;
+    info!(address = %server.address(), "serving metrics by HTTPS");
+    let serving = tokio::spawn(server.serve(cluster.clone(), registry));
+    Ok((admin::Metrics::Guarded, Some(AbortOnDropHandle::new(serving))))
 }
 
 /// Publishes one listing: shown, once, or until a signal.
@@ -256,7 +273,7 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
         Some(address) if !once && !dry_run && verify.is_none() => {
             let server = Server::bind(address).await?;
             info!(address = %server.address(), "serving probes, metrics and the page");
-            let routes = admin::routes(readiness, Arc::new(registry));
+            let routes = admin::routes(readiness, admin::Metrics::Open(Arc::new(registry)));
             let routes = routes.merge(lister::routes(pages.clone()));
             Some(AbortOnDropHandle::new(tokio::spawn(server.serve(routes, CancellationToken::new()))))
         }

@@ -4,7 +4,7 @@
 //!              AdmissionReview
 //! API server ────────────────> server ──> core::admission ──> keeper::Door
 //!                                ^ serves with
-//! Secret <──> certificates ──────┴──> caBundle of the webhook's configurations
+//!                               tls
 //! ```
 //! | path | asked before | answers |
 //! | --- | --- | --- |
@@ -16,41 +16,41 @@
 //! Nothing here may keep a node from registering: whoever cannot tell says yes and adds nothing, and the keeper gives the
 //! node its own once it is there.
 
-mod certificates;
 mod metrics;
-mod server;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use bytes::Bytes;
 use http::{StatusCode, header};
 use perennial_core::admission::{Answer, Asked, Broken, Comer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::cluster::Cluster;
-use crate::config::WebhookConfig;
+use crate::config::TlsConfig;
 use crate::keeper::{Api, Door};
-use crate::listener::{self, Listener, Purpose};
-use certificates::Certificates;
-use server::Serving;
+use crate::listener::{self, Purpose};
+use crate::tls::{TlsListener, Trust};
 
-pub use certificates::Lives;
 pub use metrics::Metrics;
 
-/// An API server needs one connection, by HTTP/2.
+/// An API server asks by HTTP/1.1, and keeps some 25 connections.
 const PURPOSE: Purpose = Purpose { serves: "the webhook", flag: "--webhook-address", connections: 128 };
 /// The most that a review may take: more than the API server would store of a Node, twice.
 const MOST: usize = 4 * 1024 * 1024;
-/// How long a request's body may take.
+/// What all questions under way may take together, in KiB: a storm of them, and no more, whoever sends them.
+const BUDGET: usize = 16 * 1024;
+/// How many nodes are read from the API server at once.
+const READS: usize = 32;
+/// How long a request's body may take, and its turn.
 const BODY_TIME: Duration = Duration::from_secs(5);
 /// How long a newborn waits for the end of the one before it. Every kubelet that starts asks for a Node of its own, and most
 /// have one: they wait for nothing, and not for long.
@@ -61,14 +61,15 @@ const GOES: Duration = Duration::from_secs(8);
 /// A webhook that has its port and waits to serve.
 #[derive(Debug)]
 pub struct Webhook {
-    listener: Listener,
-    config: WebhookConfig,
+    listener: TlsListener,
+    namespace: String,
 }
 
 impl Webhook {
     /// Takes the port.
-    pub async fn bind(config: WebhookConfig) -> Result<Self, listener::Error> {
-        Ok(Self { listener: Listener::bind(config.address, PURPOSE).await?, config })
+    pub async fn bind(config: TlsConfig) -> Result<Self, listener::Error> {
+        let namespace = config.namespace.clone();
+        Ok(Self { listener: TlsListener::bind(config, PURPOSE).await?, namespace })
     }
 
     /// Where it listens.
@@ -87,14 +88,13 @@ impl Webhook {
         metrics: Arc<Metrics>,
         closing: CancellationToken,
     ) {
-        let Self { listener, config } = self;
-        let serving = Arc::<Serving>::default();
-        let api = Api::new(cluster.clone(), &config.namespace, &installation, None);
-        let certificates = Certificates::new(cluster, config, serving.clone(), metrics.clone());
-        let desk = Arc::new(Desk { api, door, metrics });
+        let Self { listener, namespace } = self;
+        let certificate = metrics.certificate.clone();
+        let api = Api::new(cluster.clone(), &namespace, &installation, None);
+        let (budget, reads) = (Arc::new(Semaphore::new(BUDGET)), Semaphore::new(READS));
+        let desk = Arc::new(Desk { api, door, metrics, budget, reads });
         let routes = Router::new().route("/born", post(born)).route("/gone", post(gone)).with_state(desk);
-        let listen = server::serve(listener, serving, routes, closing);
-        tokio::join!(certificates.keep(), listen);
+        listener.serve(cluster, routes, Trust::Webhooks, certificate, closing).await;
     }
 }
 
@@ -102,13 +102,15 @@ struct Desk {
     api: Api,
     door: Door,
     metrics: Arc<Metrics>,
+    budget: Arc<Semaphore>,
+    reads: Semaphore,
 }
 
 /// A Node is about to be created.
 async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let asked = match read(request.into_body()).await.and_then(|body| Asked::<Comer>::to_create(&body)) {
-        Ok(asked) => asked,
+    let (asked, _room) = match desk.read(request, Asked::<Comer>::to_create).await {
+        Ok(read) => read,
         Err(broken) => return desk.refuse(&broken),
     };
     let Some(comer) = asked.node else { return json(&Answer::Yes.to(&asked.uid)) };
@@ -122,8 +124,8 @@ async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
 /// A Node is about to be deleted.
 async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let asked = match read(request.into_body()).await.and_then(|body| Asked::to_delete(&body)) {
-        Ok(asked) => asked,
+    let (asked, _room) = match desk.read(request, Asked::to_delete).await {
+        Ok(read) => read,
         Err(broken) => return desk.refuse(&broken),
     };
     let Some(name) = asked.node.filter(|_| !asked.dry_run) else { return json(&Answer::Yes.to(&asked.uid)) };
@@ -136,7 +138,12 @@ async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
 impl Desk {
     /// Waits until what is kept of a node is recorded as the API server says that it is now: whoever asks could say anything.
     async fn is_recorded(&self, name: &str) -> bool {
-        match self.api.read_node(name).await {
+        let read = async {
+            // It is never closed.
+            let _permit = self.reads.acquire().await;
+            self.api.read_node(name).await
+        };
+        match read.await {
             Ok(Ok(node)) => self.door.goes(node).await.is_some(),
             // It is gone already.
             Ok(Err(_)) => true,
@@ -147,16 +154,32 @@ impl Desk {
         }
     }
 
+    /// Reads a question once there is room for it, which it takes until it is answered.
+    async fn read<T>(
+        &self,
+        request: Request,
+        parse: impl FnOnce(&[u8]) -> Result<T, Broken>,
+    ) -> Result<(T, OwnedSemaphorePermit), Broken> {
+        let said =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
+        // Whoever does not say how long it is may send the most.
+        let most = said.unwrap_or(MOST).min(MOST);
+        let room = u32::try_from(most.div_ceil(1024).max(1)).unwrap_or(u32::MAX);
+        let whole = async {
+            let room = self.budget.clone().acquire_many_owned(room).await;
+            let room = room.map_err(|closed| Broken::Unread(closed.to_string()))?;
+            let body = to_bytes(request.into_body(), most).await;
+            Ok((body.map_err(|error| Broken::Unread(error.to_string()))?, room))
+        };
+        let (body, room) = timeout(BODY_TIME, whole).await.map_err(|_| Broken::Slow)??;
+        Ok((parse(&body)?, room))
+    }
+
     fn refuse(&self, broken: &Broken) -> Response {
         debug!(%broken, "a question that is none");
         self.metrics.broken();
         (StatusCode::BAD_REQUEST, format!("{broken}\n")).into_response()
     }
-}
-
-async fn read(body: Body) -> Result<Bytes, Broken> {
-    let whole = timeout(BODY_TIME, to_bytes(body, MOST)).await.map_err(|_| Broken::Slow)?;
-    whole.map_err(|error| Broken::Unread(error.to_string()))
 }
 
 fn json(answer: &serde_json::Value) -> Response {

@@ -46,9 +46,17 @@ impl Prometheus {
     /// Starts one that scrapes these (each an address `127.0.0.1:PORT`, and the labels of what it serves) under the job
     /// `perennial`, and evaluates these rules, every second.
     pub async fn start(targets: &[(String, BTreeMap<&str, &str>)], rules: &Path) -> anyhow::Result<Self> {
+        let targets =
+            targets.iter().map(|(address, labels)| json!({ "targets": [address], "labels": labels }));
+        let job = json!({ "job_name": "perennial", "static_configs": targets.collect::<Vec<_>>() });
+        Self::with_jobs(&[job], &[rules]).await
+    }
+
+    /// Starts one that scrapes these, as its `scrape_configs` have them, and evaluates these rules, every second.
+    pub async fn with_jobs(jobs: &[Value], rules: &[&Path]) -> anyhow::Result<Self> {
         let workdir = Workdir::create("perennial-prometheus-")?;
         let (port, config) = (Port::claim()?, workdir.path().join("prometheus.yml"));
-        fs::write(&config, configuration(targets, rules).to_string())?;
+        fs::write(&config, configuration(jobs, rules).to_string())?;
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let launch = Launch::new("prometheus", program()?, workdir.logs().join("prometheus.log")).args([
             flag("config.file", &config),
@@ -90,13 +98,11 @@ impl Prometheus {
     }
 }
 
-fn configuration(targets: &[(String, BTreeMap<&str, &str>)], rules: &Path) -> Value {
-    let targets: Vec<Value> =
-        targets.iter().map(|(address, labels)| json!({ "targets": [address], "labels": labels })).collect();
+fn configuration(jobs: &[Value], rules: &[&Path]) -> Value {
     json!({
         "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
-        "rule_files": [rules],
-        "scrape_configs": [{ "job_name": "perennial", "static_configs": targets }],
+        "rule_files": rules,
+        "scrape_configs": jobs,
     })
 }
 

@@ -19,7 +19,8 @@ async fn start() -> Running {
     let readiness = Readiness::default();
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = server.address();
-    let routes = routes(readiness.clone(), Arc::new(crate::metrics::registry()));
+    let metrics = Metrics::Open(Arc::new(crate::metrics::registry()));
+    let routes = routes(readiness.clone(), metrics);
     let task = tokio::spawn(server.serve(routes, CancellationToken::new()));
     Running { address, readiness, _task: AbortOnDropHandle::new(task) }
 }

@@ -59,6 +59,10 @@ pub(crate) const ADMIN_ADDRESS: Setting = setting("--admin-address", "PERENNIAL_
 pub(crate) const PAGE: Setting = setting("--page", "PERENNIAL_PAGE");
 pub(crate) const PAGE_VALUES: Setting = setting("--page-values", "PERENNIAL_PAGE_VALUES");
 pub(crate) const PAGE_HOSTS: Setting = setting("--page-hosts", "PERENNIAL_PAGE_HOSTS");
+pub(crate) const METRICS_ADDRESS: Setting = setting("--metrics-address", "PERENNIAL_METRICS_ADDRESS");
+pub(crate) const METRICS_NAME: Setting = setting("--metrics-name", "PERENNIAL_METRICS_NAME");
+pub(crate) const METRICS_CERTIFICATES: Setting =
+    setting("--metrics-certificates", "PERENNIAL_METRICS_CERTIFICATES");
 pub(crate) const WEBHOOK_ADDRESS: Setting = setting("--webhook-address", "PERENNIAL_WEBHOOK_ADDRESS");
 pub(crate) const WEBHOOK_NAME: Setting = setting("--webhook-name", "PERENNIAL_WEBHOOK_NAME");
 pub(crate) const WEBHOOK_HOSTS: Setting = setting("--webhook-hosts", "PERENNIAL_WEBHOOK_HOSTS");
@@ -147,6 +151,9 @@ pub(crate) const RUN: &[Setting] = &[
     PAGE,
     PAGE_VALUES,
     PAGE_HOSTS,
+    METRICS_ADDRESS,
+    METRICS_NAME,
+    METRICS_CERTIFICATES,
     WEBHOOK_ADDRESS,
     WEBHOOK_NAME,
     WEBHOOK_HOSTS,

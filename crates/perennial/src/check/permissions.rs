@@ -1,6 +1,6 @@
 //! What an account has to be allowed for the roles it is to play: the same as `deploy/rbac*.yaml` grant.
 
-use crate::config::{Config, KeeperConfig, ListerConfig, WebhookConfig};
+use crate::config::{Config, KeeperConfig, ListerConfig, TlsConfig};
 
 /// One thing that has to be allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub(super) fn needed(config: &Config) -> Vec<Permission> {
     }
     if let Some(webhook) = &config.webhook {
         needed.extend(self::webhook(webhook));
+    }
+    if let Some(metrics) = &config.metrics {
+        needed.extend(self::metrics(metrics));
     }
     // One that writes nothing does not announce itself.
     if !config.keeper.dry_run {
@@ -62,15 +65,29 @@ fn keeper(config: &KeeperConfig) -> Vec<Permission> {
     needed
 }
 
-fn webhook(config: &WebhookConfig) -> Vec<Permission> {
-    let verbs: &[&str] = if config.own { &["get", "patch"] } else { &["get"] };
-    let mut needed = all(verbs, "", "secrets", Some(&config.namespace));
+fn webhook(config: &TlsConfig) -> Vec<Permission> {
+    let mut needed = certificates(config);
     if config.own {
         for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
-            needed.extend(all(verbs, "admissionregistration.k8s.io", kind, None));
+            let both = all(&["get", "patch"], "admissionregistration.k8s.io", kind, None);
+            needed.extend(both.into_iter().map(|one| Permission { name: Some(config.name.clone()), ..one }));
         }
     }
-    needed.into_iter().map(|one| Permission { name: Some(config.name.clone()), ..one }).collect()
+    needed
+}
+
+fn metrics(config: &TlsConfig) -> Vec<Permission> {
+    let mut needed = certificates(config);
+    needed.extend(all(&["create"], "authentication.k8s.io", "tokenreviews", None));
+    needed.extend(all(&["create"], "authorization.k8s.io", "subjectaccessreviews", None));
+    needed
+}
+
+/// What is served with.
+fn certificates(config: &TlsConfig) -> Vec<Permission> {
+    let verbs: &[&str] = if config.own { &["get", "patch"] } else { &["get"] };
+    let secret = all(verbs, "", "secrets", Some(&config.namespace));
+    secret.into_iter().map(|one| Permission { name: Some(config.name.clone()), ..one }).collect()
 }
 
 fn lister(config: &ListerConfig) -> Vec<Permission> {

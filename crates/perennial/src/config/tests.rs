@@ -96,6 +96,22 @@ fn a_webhook_is_asked_by_the_name_of_its_service() {
 }
 
 #[test]
+fn metrics_are_guarded_where_somebody_wants_it() {
+    assert!(check(&[], &[]).unwrap().metrics.is_none());
+    let config = check(&["--metrics-address=:8444", "--namespace=ops"], &[]).unwrap();
+    let metrics = config.metrics.unwrap();
+    assert_eq!((metrics.address, metrics.own), ("[::]:8444".parse().unwrap(), true));
+    assert_eq!((metrics.namespace.as_str(), metrics.name.as_str()), ("ops", "perennial-metrics"));
+    assert_eq!(metrics.hosts, ["perennial-metrics.ops.svc"]);
+    assert!(check(&["--metrics-address=8444"], &[]).is_err());
+    for broken in ["--metrics-name=Not A Name", "--metrics-certificates=mine", "--dry-run"] {
+        assert!(check(&["--metrics-address=:1", broken], &[]).is_err(), "{broken}");
+    }
+    let given = ["--metrics-address=:1", "--metrics-certificates=given", "--dry-run"];
+    assert!(check(&given, &[]).unwrap().metrics.is_some_and(|metrics| !metrics.own));
+}
+
+#[test]
 fn a_webhook_that_could_not_answer_is_refused_or_not_there() {
     for broken in [
         "--webhook-name=Not A Name",

@@ -8,7 +8,7 @@ use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
 use perennial_core::record::{Record, State, Summary, TooLarge, Version};
 use serde_json::json;
-use tracing::debug;
+use tracing::{debug, warn};
 use uuid::Uuid;
 
 use super::api::Api;
@@ -203,7 +203,13 @@ impl Apply {
         if self.condition && opens(&write.record, before.as_ref()) {
             // First: once the record is open, nobody looks any more whether it was said.
             let uid = write.record.incarnation.uid;
-            self.api.tell_restored(&write.record.node, uid, Timestamp::now()).await?;
+            match self.api.tell_restored(&write.record.node, uid, Timestamp::now()).await {
+                // Whoever refuses that for good shall not keep anything from being recorded.
+                Err(error @ (ApiError::Forbidden(_) | ApiError::Invalid(_))) => {
+                    warn!(node = write.record.node, %error, "the condition cannot be set");
+                }
+                told => told?,
+            }
         }
         let news = before.map(|summary| summary.digest) != Some(write.record.kept.digest());
         let object = self.api.write_record(&write.record, over).await?;

@@ -17,7 +17,8 @@ const INTRODUCTION: &str = "\
 
 Generated from the binary: `UPDATE_DOCS=1 cargo test -p perennial --lib docs` writes it anew.
 
-Every replica serves its own on the admin port under `/metrics`, as OpenMetrics text. No label bears the name of a node, a
+Every replica serves its own on the admin port under `/metrics`, as OpenMetrics text; by HTTPS, for those alone who may read
+them, with `--metrics-address` ([security.md](security.md#metrics-for-those-who-may-read-them)). No label bears the name of a node, a
 namespace or a listing: their number is the same for ten nodes and for a hundred thousand. Counters by kind are there from
 the start, at 0.
 

@@ -59,6 +59,12 @@ const MANIFESTS: &[Manifest] = &[
         ],
     },
     Manifest {
+        file: "metrics.yaml",
+        about: "Metrics by HTTPS, for those alone who may read them (docs/security.md), beside perennial.yaml: `perennial run` there\n\
+                needs --metrics-address=:8444 --metrics-name=perennial-metrics, and a port of the name metrics.",
+        arguments: &["--show-only", "templates/metrics.yaml", "--set", "metrics.secure=true"],
+    },
+    Manifest {
         file: "rbac-lister.yaml",
         about: "Everything the lister may do for all namespaces, and nothing it does not need: a test runs it with exactly this\n\
                 and rbac-listings.yaml, and fails if a verb is missing or unused. Secrets are not here: see there.",

@@ -38,6 +38,7 @@ impl Installed {
         apply(&plane, &kept).await;
         let installed = Self { plane, objects, folder: tempfile::tempdir().unwrap() };
         installed.set_policy(installed.policy());
+        std::fs::write(installed.folder.path().join("key"), "k".repeat(64)).unwrap();
         installed
     }
 
@@ -64,13 +65,14 @@ impl Installed {
     /// The arguments of a pod, with what is here in place of what is there.
     fn arguments(&self, pod: &Value) -> Vec<String> {
         let arguments = pod["containers"][0]["args"].as_array().unwrap().iter();
-        let policy = self.folder.path().join("policy.yaml");
+        let [policy, key] = ["policy.yaml", "key"].map(|file| self.folder.path().join(file));
         arguments
             .map(|argument| argument.as_str().unwrap())
             .filter(|argument| !argument.starts_with("--url") && !argument.starts_with("--admin-address"))
-            .map(|argument| match argument.strip_prefix("--policy=") {
-                Some(_) => format!("--policy={}", policy.display()),
-                None => argument.to_owned(),
+            .map(|argument| match argument.split_once('=') {
+                Some(("--policy", _)) => format!("--policy={}", policy.display()),
+                Some(("--record-key", _)) => format!("--record-key={}", key.display()),
+                _ => argument.to_owned(),
             })
             .collect()
     }
@@ -227,6 +229,20 @@ async fn a_first_look_is_allowed_to_write_nothing() {
     .unwrap();
     keeper.stop().await.unwrap();
     installed.nothing_was_refused();
+}
+
+#[tokio::test]
+async fn guarded_metrics_need_to_ask_who_somebody_is_and_no_more() {
+    let installed = Installed::with(Some("hardened.yaml")).await;
+    assert_eq!(installed.all_is_well().await, ["perennial"]);
+    let denied = [
+        "get secrets perennial perennial-webhook",
+        "list secrets perennial",
+        "delete secrets perennial perennial-metrics",
+        "impersonate users",
+        "create serviceaccounts/token perennial",
+    ];
+    installed.may_not("perennial", &denied).await;
 }
 
 #[tokio::test]

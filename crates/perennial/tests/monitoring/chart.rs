@@ -147,4 +147,14 @@ fn one_job_is_all_of_a_release() {
     let monitor = made("ServiceMonitor", &json!({}));
     assert_eq!(monitor["spec"]["jobLabel"], "app.kubernetes.io/instance");
     assert_eq!(monitor["spec"]["endpoints"][0]["port"], "admin");
+    // Guarded metrics are asked for with a token, by whoever trusts the authority in the Secret alone.
+    let guarded = made("ServiceMonitor", &json!({ "metrics": { "secure": true } }));
+    let endpoint = &guarded["spec"]["endpoints"][0];
+    assert_eq!((&endpoint["port"], &endpoint["scheme"]), (&json!("metrics"), &json!("https")));
+    assert_eq!(
+        endpoint["tlsConfig"]["ca"]["secret"],
+        json!({ "name": "perennial-metrics", "key": "ca.crt" })
+    );
+    assert_eq!(endpoint["tlsConfig"]["serverName"], "perennial-metrics.perennial.svc");
+    assert!(endpoint["bearerTokenFile"].is_string());
 }

@@ -5,6 +5,7 @@
 mod alerts;
 mod chart;
 mod dashboard;
+mod guarded;
 mod manifests;
 #[path = "../charts/rendered.rs"]
 #[allow(dead_code, reason = "each suite uses its own part of it")]

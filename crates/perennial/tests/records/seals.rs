@@ -187,3 +187,20 @@ async fn keys_are_changed_one_after_the_other() {
     world.labels_become(NODE, &labels()).await;
     is_sealed(&world, NEW_KEY).await;
 }
+
+#[tokio::test]
+async fn what_waits_for_its_machine_to_be_known_is_sealed_too() {
+    let mut world = World::without_keeper("").await;
+    world.start_keeper().await;
+    let all = pairs([("team", "blue"), ("node-role.kubernetes.io/db", "")]);
+    world.register(NODE, &all).await;
+    world.recorded(NODE, &all).await;
+    world.delete(NODE).await;
+    world.register(NODE, &pairs([])).await;
+    let waits = |record: &Record| record.state == State::Open && !record.waiting.is_empty();
+    world.record_becomes(NODE, "the role waits", waits).await;
+    restarted_with(&mut world, seals(KEY, true)).await;
+    is_sealed(&world, KEY).await;
+    let record = world.record(NODE).await.unwrap();
+    assert!(waits(&record), "{record:?}");
+}

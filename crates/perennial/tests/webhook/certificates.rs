@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use perennial::keeper::Door;
-use perennial::webhook::Lives;
+use perennial::tls::Lives;
 use perennial_testkit::eventually;
 use serde_json::json;
 

@@ -264,3 +264,22 @@ async fn a_condition_of_a_life_that_is_over_reaches_no_other() {
     is_told(&world, "worker-1").await;
     assert_eq!(world.metric("errors_total{kind=\"invalid\"}"), 0.0, "that is no mistake of anybody");
 }
+
+#[tokio::test]
+async fn whoever_refuses_the_condition_keeps_nothing_from_being_recorded() {
+    // The account may not write a status.
+    let mut world = World::alone("").await;
+    world.configure(|config| config.condition = true);
+    world.start_keeper().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.register("worker-1", &pairs([])).await;
+    world.labels_become("worker-1", &labels).await;
+    world
+        .record_becomes("worker-1", "is open again", |record| {
+            record.state == perennial_core::record::State::Open
+        })
+        .await;
+}

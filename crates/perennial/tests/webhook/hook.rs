@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use perennial::cluster::{self, Cluster};
-use perennial::config::WebhookConfig;
+use perennial::config::TlsConfig;
 use perennial::keeper::Door;
 use perennial::metrics;
-use perennial::webhook::{Lives, Metrics, Webhook};
+use perennial::tls::Lives;
+use perennial::webhook::{Metrics, Webhook};
 use perennial_testkit::eventually;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -34,10 +35,10 @@ pub(crate) struct Hook {
 impl Hook {
     /// Starts one that asks at this door, by this way to the API server.
     pub(crate) async fn serve(world: &World, account: Client, door: Door, lives: Lives) -> Self {
-        let config = WebhookConfig {
+        let config = TlsConfig {
             hosts: vec!["127.0.0.1".to_owned()],
             lives,
-            ..WebhookConfig::new("127.0.0.1:0".parse().unwrap(), world.namespace(), NAME)
+            ..TlsConfig::new("127.0.0.1:0".parse().unwrap(), world.namespace(), NAME)
         };
         let mut registry = metrics::registry();
         let section = metrics::section(&mut registry);

@@ -27,8 +27,9 @@ use crate::eventually;
 
 /// The service account of the file, and the namespace it is for.
 const ACCOUNT: &str = "perennial";
-/// The name of everything that belongs to the webhook.
+/// The names of everything that belongs to the webhook, and to metrics by HTTPS.
 const WEBHOOK: &str = "perennial-webhook";
+const METRICS: &str = "perennial-metrics";
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const SOON: Duration = Duration::from_mins(1);
 
@@ -90,6 +91,22 @@ impl ControlPlane {
         for ask in asked.iter_mut().filter_map(|ask| ask.spec.resource_attributes.as_mut()) {
             ask.name = Some(WEBHOOK.to_owned());
         }
+        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await
+    }
+
+    /// Has the keeper's account serve metrics by HTTPS, as `deploy/metrics.yaml` has it. Returns once it may do what it needs for
+    /// that.
+    pub async fn install_metrics(&self, namespace: &str) -> anyhow::Result<()> {
+        self.grant(namespace, "metrics.yaml").await?;
+        let mut secret = review("patch", "", "secrets", Some(namespace));
+        if let Some(asked) = &mut secret.spec.resource_attributes {
+            asked.name = Some(METRICS.to_owned());
+        }
+        let asked = [
+            secret,
+            review("create", "authentication.k8s.io", "tokenreviews", None),
+            review("create", "authorization.k8s.io", "subjectaccessreviews", None),
+        ];
         self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await
     }
 

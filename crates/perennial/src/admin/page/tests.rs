@@ -44,7 +44,7 @@ impl Served {
         let pages = sources.pages.clone().unwrap();
         let (routes, hub) = routes_with_page(
             Readiness::default(),
-            Arc::new(registry),
+            crate::admin::Metrics::Open(Arc::new(registry)),
             sources,
             Cluster::new(nowhere, Arc::new(metrics)),
         );

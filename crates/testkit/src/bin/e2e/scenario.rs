@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use crate::stage::Stage;
 
+mod born;
 mod bucket;
 mod fleet;
 mod host;
@@ -17,6 +18,8 @@ mod upgrade;
 pub(crate) enum Scenario {
     /// Nodes are deleted and return
     Returns,
+    /// Nodes are born with their labels
+    Born,
     /// Many at once, while keepers are killed and rolled
     Storm,
     /// Upgrade, roll back, uninstall, reinstall
@@ -33,8 +36,16 @@ pub(crate) enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Returns, Self::Storm, Self::Upgrade, Self::Rights, Self::Fleet, Self::Bucket, Self::Host];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Returns,
+        Self::Born,
+        Self::Storm,
+        Self::Upgrade,
+        Self::Rights,
+        Self::Fleet,
+        Self::Bucket,
+        Self::Host,
+    ];
 
     /// As it is typed.
     pub(crate) fn name(self) -> String {
@@ -46,6 +57,9 @@ impl Scenario {
         match self {
             Self::Returns => {
                 "a deleted node that returns has what it was given; another machine under its name has not"
+            }
+            Self::Born => {
+                "a deleted node that returns is born with its labels, and behind a gate until it has the rest"
             }
             Self::Storm => {
                 "all nodes are deleted and return while a keeper is killed and the others are rolled: nothing is lost"
@@ -65,7 +79,9 @@ impl Scenario {
     /// Why it cannot be played here, if it cannot.
     pub(crate) fn impossible(self, stage: &Stage) -> Option<String> {
         match self {
-            Self::Returns | Self::Storm | Self::Upgrade | Self::Host => stage.cannot_return_nodes(),
+            Self::Returns | Self::Born | Self::Storm | Self::Upgrade | Self::Host => {
+                stage.cannot_return_nodes()
+            }
             Self::Bucket => stage.cannot_reach_us(),
             Self::Rights | Self::Fleet => None,
         }
@@ -76,6 +92,7 @@ impl Scenario {
     pub(crate) async fn play(self, stage: &Stage) -> anyhow::Result<()> {
         match self {
             Self::Returns => returns::play(stage).await,
+            Self::Born => born::play(stage).await,
             Self::Storm => storm::play(stage).await,
             Self::Upgrade => upgrade::play(stage).await,
             Self::Rights => rights::play(stage).await,

@@ -1,4 +1,4 @@
-//! The settings of the webhook.
+//! The settings of what is served by HTTPS: the webhook, and metrics that are guarded.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,19 +6,20 @@ use perennial_core::policy::syntax::is_subdomain;
 
 use super::source::Sources;
 use super::{Error, RunArgs, check, names};
-use crate::webhook::Lives;
+use crate::tls::Lives;
 
-/// The name of everything that belongs to the webhook when nobody says so.
-const NAME: &str = "perennial-webhook";
+/// The names of everything that belongs to them when nobody says so.
+const WEBHOOK: &str = "perennial-webhook";
+const METRICS: &str = "perennial-metrics";
 
-/// What the webhook needs to know.
+/// What such a server needs to know.
 #[derive(Clone, Debug)]
-pub struct WebhookConfig {
+pub struct TlsConfig {
     /// Where it listens.
     pub address: SocketAddr,
     /// The namespace of its Service and its Secret.
     pub namespace: String,
-    /// The name of its Service, its Secret and its configurations.
+    /// The name of its Service and its Secret, and of a webhook's configurations.
     pub name: String,
     /// By which names and addresses it is asked.
     pub hosts: Vec<String>,
@@ -28,7 +29,7 @@ pub struct WebhookConfig {
     pub lives: Lives,
 }
 
-impl WebhookConfig {
+impl TlsConfig {
     /// The defaults, for a Service of this name.
     #[must_use]
     pub fn new(address: SocketAddr, namespace: &str, name: &str) -> Self {
@@ -44,19 +45,35 @@ impl WebhookConfig {
 }
 
 /// What the webhook needs to know, where there is one.
-pub(super) fn find(
+pub(super) fn webhook(
     sources: &mut Sources<'_>,
     args: &RunArgs,
     namespace: &str,
-) -> Result<Option<WebhookConfig>, Error> {
+) -> Result<Option<TlsConfig>, Error> {
     let RunArgs { webhook_address, webhook_name, webhook_hosts, webhook_certificates, .. } = args;
     let address = sources.checked(&names::WEBHOOK_ADDRESS, webhook_address.as_deref(), check::listen)?;
     let name = sources.checked(&names::WEBHOOK_NAME, webhook_name.as_deref(), check::namespace)?;
     let hosts = sources.checked(&names::WEBHOOK_HOSTS, webhook_hosts.as_deref(), hosts)?;
     let own = sources.checked(&names::WEBHOOK_CERTIFICATES, webhook_certificates.as_deref(), own)?;
     let Some(address) = address.flatten() else { return Ok(None) };
-    let mut config = WebhookConfig::new(address, namespace, name.as_deref().unwrap_or(NAME));
+    let mut config = TlsConfig::new(address, namespace, name.as_deref().unwrap_or(WEBHOOK));
     config.hosts = hosts.unwrap_or(config.hosts);
+    config.own = own.unwrap_or(config.own);
+    Ok(Some(config))
+}
+
+/// What the server of guarded metrics needs to know, where they are.
+pub(super) fn metrics(
+    sources: &mut Sources<'_>,
+    args: &RunArgs,
+    namespace: &str,
+) -> Result<Option<TlsConfig>, Error> {
+    let RunArgs { metrics_address, metrics_name, metrics_certificates, .. } = args;
+    let address = sources.checked(&names::METRICS_ADDRESS, metrics_address.as_deref(), check::listen)?;
+    let name = sources.checked(&names::METRICS_NAME, metrics_name.as_deref(), check::namespace)?;
+    let own = sources.checked(&names::METRICS_CERTIFICATES, metrics_certificates.as_deref(), own)?;
+    let Some(address) = address.flatten() else { return Ok(None) };
+    let mut config = TlsConfig::new(address, namespace, name.as_deref().unwrap_or(METRICS));
     config.own = own.unwrap_or(config.own);
     Ok(Some(config))
 }

@@ -1,4 +1,4 @@
-//! What the webhook serves with, and whom the API server trusts.
+//! What is served with, and whom those who ask can trust.
 //!
 //! ```text
 //!            Secret                                        configurations
@@ -21,19 +21,28 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube::api::{GetParams, Patch, PatchParams};
 use kube::core::request::Request as Resource;
+use prometheus_client::metrics::gauge::Gauge;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::metrics::Metrics;
 use super::server::Serving;
 use crate::cluster::{ApiError, Cluster, backoff};
-use crate::config::WebhookConfig;
+use crate::config::TlsConfig;
 
 use made::Held;
 
-/// The kinds of configurations that may ask the webhook.
+/// Where it is said whom to trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// In the Secret alone.
+    Secret,
+    /// And in the configurations of webhooks of our name.
+    Webhooks,
+}
+
+/// The kinds of configurations that may ask a webhook.
 const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// How long certificates last, and when they are renewed.
@@ -63,7 +72,9 @@ impl Default for Lives {
 /// Why there is nothing to serve with, or nobody trusts it.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("the Secret {0} is not there: the chart makes it (webhook.enabled), or deploy/webhook.yaml")]
+    #[error(
+        "the Secret {0} is not there: the chart makes it, or deploy/webhook.yaml and deploy/metrics.yaml"
+    )]
     NoSecret(String),
     #[error("the Secret {0} cannot be used: {1}")]
     Unusable(String, String),
@@ -114,9 +125,11 @@ struct ClientConfig {
 /// Keeps certificates current.
 pub(super) struct Certificates {
     cluster: Cluster,
-    config: WebhookConfig,
+    config: TlsConfig,
+    serves: &'static str,
+    trust: Trust,
     serving: Arc<Serving>,
-    metrics: Arc<Metrics>,
+    certificate: Gauge,
     /// What is served now.
     served: Option<String>,
 }
@@ -124,11 +137,13 @@ pub(super) struct Certificates {
 impl Certificates {
     pub(super) fn new(
         cluster: Cluster,
-        config: WebhookConfig,
+        config: TlsConfig,
+        serves: &'static str,
+        trust: Trust,
         serving: Arc<Serving>,
-        metrics: Arc<Metrics>,
+        certificate: Gauge,
     ) -> Self {
-        Self { cluster, config, serving, metrics, served: None }
+        Self { cluster, config, serves, trust, serving, certificate, served: None }
     }
 
     /// Keeps them current until the future is dropped.
@@ -144,7 +159,8 @@ impl Certificates {
                     failures += 1;
                     warn!(
                         error = crate::log::chain(&error),
-                        "the webhook's certificates are not in order; trying again"
+                        serves = self.serves,
+                        "certificates are not in order; trying again"
                     );
                     backoff(failures)
                 }
@@ -157,9 +173,13 @@ impl Certificates {
     async fn look(&mut self) -> Result<(), Error> {
         let mut secret = self.read().await?;
         let mut held = Held::read(secret.data.as_ref());
-        if self.config.own
-            && let Some(better) = held.better(&self.config.hosts, SystemTime::now(), &self.config.lives)?
-        {
+        let (hosts, now) = (&self.config.hosts, SystemTime::now());
+        let better = if self.config.own { held.better(hosts, now, &self.config.lives)? } else { None };
+        if self.served.is_none() && held.is_good(hosts, now) {
+            // What another replica serves already is good enough, whatever can be written now.
+            self.serve(&held)?;
+        }
+        if let Some(better) = better {
             secret = match self.write(&secret, &better).await {
                 // Another replica was faster: what it wrote is as good.
                 Err(Error::Secret(_, ApiError::Conflict(_))) => self.read().await?,
@@ -167,7 +187,7 @@ impl Certificates {
             };
             held = Held::read(secret.data.as_ref());
         }
-        if self.config.own {
+        if self.config.own && self.trust == Trust::Webhooks {
             for kind in CONFIGURATIONS {
                 self.tell(kind, held.authorities()).await?;
             }
@@ -176,7 +196,7 @@ impl Certificates {
     }
 
     async fn read(&self) -> Result<Secret, Error> {
-        let WebhookConfig { name, .. } = &self.config;
+        let TlsConfig { name, .. } = &self.config;
         match self.cluster.call(self.secrets().get(name, &GetParams::default())).await {
             Ok(secret) => Ok(secret),
             Err(ApiError::NotFound) => Err(Error::NoSecret(name.clone())),
@@ -190,17 +210,17 @@ impl Certificates {
             "metadata": { "uid": uid, "resourceVersion": resource_version },
             "data": held.data(),
         });
-        let WebhookConfig { name, .. } = &self.config;
+        let TlsConfig { name, .. } = &self.config;
         let request = self.secrets().patch(name, &by_us(), &Patch::Merge(body));
         let written = self.cluster.call(request).await;
         let written = written.map_err(|error| Error::Secret(name.clone(), error))?;
-        info!(secret = name, "the webhook's certificates are renewed");
+        info!(secret = name, serves = self.serves, "certificates are renewed");
         Ok(written)
     }
 
     /// Tells the API server whom to trust, in every configuration of our name.
     async fn tell(&self, kind: &str, authorities: &str) -> Result<(), Error> {
-        let WebhookConfig { name, .. } = &self.config;
+        let TlsConfig { name, .. } = &self.config;
         let resource = Resource::new(format!("/apis/admissionregistration.k8s.io/v1/{kind}"));
         let failed = |error| Error::Configuration(format!("{kind} {name}"), error);
         let there: Configuration = match self.cluster.call(resource.get(name, &GetParams::default())).await {
@@ -232,7 +252,7 @@ impl Certificates {
     }
 
     fn serve(&mut self, held: &Held) -> Result<(), Error> {
-        let WebhookConfig { name, .. } = &self.config;
+        let TlsConfig { name, .. } = &self.config;
         let Some(current) = held.current() else {
             return Err(Error::Unusable(name.clone(), "it has no tls.crt and tls.key yet".to_owned()));
         };
@@ -240,7 +260,7 @@ impl Certificates {
             let key = current.certified().map_err(|error| Error::Unusable(name.clone(), error))?;
             self.serving.with(Arc::new(key));
             self.served = Some(current.certificate.clone());
-            self.metrics.certificate.set(1);
+            self.certificate.set(1);
         }
         Ok(())
     }

@@ -107,6 +107,11 @@ impl Held {
         self.current.as_ref()
     }
 
+    /// Whether what there is to serve with is taken for each of the hosts now.
+    pub(super) fn is_good(&self, hosts: &[String], now: SystemTime) -> bool {
+        self.current.as_ref().is_some_and(|pair| pair.is_good(&self.authorities, hosts, now))
+    }
+
     /// What should be held instead, if anything.
     pub(super) fn better(
         &self,
