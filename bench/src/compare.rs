@@ -115,7 +115,8 @@ impl<'a> Bout<'a> {
         rest(&mut self).await?;
         self.within(&[Case::Mass], mass::measure).await?;
         rest(&mut self).await?;
-        self.within(&[Case::Start, Case::MemorySteady, Case::MemoryPeak], start::measure).await?;
+        self.within(&[Case::Synced, Case::Start, Case::MemorySteady, Case::MemoryPeak], start::measure)
+            .await?;
         self.within(&[Case::Bytes], start::measure_bytes).await?;
         self.within(&[Case::MemoryAbsent], mass::measure_absent).await?;
         if let Some(running) = self.running.take() {

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use perennial_testkit::{ControlPlane, KeeperProcess, Launch, Port, Process};
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::usage::{self, Memory};
 
@@ -17,6 +19,8 @@ pub(crate) const NAMESPACE: &str = "perennial";
 const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/build");
 /// How long one may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(20);
+/// How often one is asked whether it is ready: seldom enough to cost it next to nothing.
+const ASKED: Duration = Duration::from_millis(10);
 
 /// Who keeps labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
@@ -92,14 +96,14 @@ impl Contender {
                 .args(["--member", "replica-1"]),
             _ => launch.env("KUBECONFIG", kubeconfig).env("NAMESPACE", NAMESPACE),
         };
-        Ok(Running { process: launch.args(arguments).start()?, _port: port })
+        Ok(Running { process: launch.args(arguments).start()?, port })
     }
 }
 
 /// One that runs.
 pub(crate) struct Running {
     process: Process,
-    _port: Port,
+    port: Port,
 }
 
 impl Running {
@@ -111,6 +115,21 @@ impl Running {
         usage::memory(self.process.pid())
     }
 
+    /// Waits until it says that it is ready, as Perennial does once it is in step with the cluster.
+    pub(crate) fn ready(&self) -> impl Future<Output = Instant> + use<> {
+        let address = self.port.address();
+        async move {
+            let mut ticks = tokio::time::interval(ASKED);
+            loop {
+                ticks.tick().await;
+                // Nobody listens yet, or not yet for that.
+                if is_ready(&address).await.unwrap_or(false) {
+                    return Instant::now();
+                }
+            }
+        }
+    }
+
     /// Fails with the end of its log if it has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         self.process.check()
@@ -119,6 +138,14 @@ impl Running {
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.process.stop(GRACE).await.map(drop)
     }
+}
+
+async fn is_ready(address: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await?;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await?;
+    Ok(status.ends_with(b" 200"))
 }
 
 /// A copy of a kubeconfig that leads somewhere else.

@@ -31,7 +31,9 @@ pub(crate) enum Case {
     ReturnP99,
     /// Nodes a second while many return at once, from the first registration to the last label.
     Mass,
-    /// From the start of the process, with all records there, until it has recorded what changed while it was away.
+    /// From the start of the process, with all records there, until it says that it is in step with the cluster.
+    Synced,
+    /// The same until it has recorded what changed while it was away.
     Start,
     /// Computing for one heartbeat that changes nothing kept.
     Heartbeat,
@@ -46,7 +48,7 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Capture,
         Self::ChangeP50,
         Self::ChangeP99,
@@ -55,6 +57,7 @@ impl Case {
         Self::ReturnP50,
         Self::ReturnP99,
         Self::Mass,
+        Self::Synced,
         Self::Start,
         Self::Heartbeat,
         Self::MemorySteady,
@@ -74,6 +77,7 @@ impl Case {
             Self::ReturnP50 => "re-created node to labels back, p50",
             Self::ReturnP99 => "re-created node to labels back, p99",
             Self::Mass => "mass return",
+            Self::Synced => "start to in step",
             Self::Start => "start to caught up",
             Self::Heartbeat => "CPU for a heartbeat",
             Self::MemorySteady => "memory, steady",
@@ -93,7 +97,7 @@ impl Case {
             | Self::BusyChangeP99
             | Self::ReturnP50
             | Self::ReturnP99 => "ms",
-            Self::Start => "s",
+            Self::Synced | Self::Start => "s",
             Self::Heartbeat => "µs",
             Self::MemorySteady | Self::MemoryPeak | Self::MemoryAbsent => "MiB",
             Self::Bytes => "MB",

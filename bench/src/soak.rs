@@ -102,7 +102,8 @@ pub(crate) async fn run(soak: &Soak, out: &Path) -> anyhow::Result<()> {
     for number in 1..=replicas {
         let keeper =
             KeeperProcess::builder(&program, plane.logs()).kubeconfig(&kubeconfig).namespace(NAMESPACE);
-        keepers.push(keeper.arg("--member").arg(format!("replica-{number}")).start().await?);
+        // A list of so many takes a while on a machine that does all of this.
+        keepers.push(keeper.arg("--member").arg(format!("replica-{number}")).spawn().await?);
     }
     let patience = PATIENCE.1 + PATIENCE.0 * u32::try_from(nodes)?;
     settled(&oracle, &keepers, patience).await.context("the first records")?;

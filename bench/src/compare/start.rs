@@ -17,7 +17,7 @@ use super::{Bout, REST, changes};
 use crate::contender::{Contender, NAMESPACE, detour};
 use crate::report::{mebibytes, megabytes};
 use crate::results::{Case, Who};
-use crate::sight::METADATA;
+use crate::sight::{METADATA, Sight};
 
 /// So many nodes change while it is away, all over the fleet: it is there when it has recorded them all.
 const CHANGED: usize = 50;
@@ -29,12 +29,20 @@ pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     if bout.contender == Contender::Perennial {
         let began = Instant::now();
         let bytes = stream(&bout.plane).await?;
-        bout.results.add(Case::Start, Who::Limit, began.elapsed().as_secs_f64());
+        for case in [Case::Synced, Case::Start] {
+            bout.results.add(case, Who::Limit, began.elapsed().as_secs_f64());
+        }
         bout.results.add(Case::Bytes, Who::Limit, megabytes(bytes));
     }
     let began = bout.start()?;
-    let last = caught_up(bout, "away").await?;
-    bout.add(Case::Start, (last - began).as_secs_f64());
+    let ready = bout.running()?.ready();
+    // The peers do not tell.
+    let ready = async { if bout.contender == Contender::Perennial { Some(ready.await) } else { None } };
+    let (last, ready) = tokio::join!(caught_up(&mut bout.records, "away"), ready);
+    bout.add(Case::Start, (last? - began).as_secs_f64());
+    if let Some(ready) = ready {
+        bout.add(Case::Synced, (ready - began).as_secs_f64());
+    }
     bout.records.quiet(REST).await?;
     let memory = bout.running()?.memory()?;
     bout.add(Case::MemorySteady, mebibytes(memory.now));
@@ -50,7 +58,7 @@ pub(super) async fn measure_bytes(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     let kubeconfig = detour(&bout.kubeconfig, bout.plane.url(), &counter.url)?;
     let direct = std::mem::replace(&mut bout.kubeconfig, kubeconfig);
     bout.start()?;
-    caught_up(bout, "counted").await?;
+    caught_up(&mut bout.records, "counted").await?;
     bout.add(Case::Bytes, megabytes(counter.received.load(Ordering::Relaxed)));
     // Those that follow shall not be slowed down by it.
     bout.kubeconfig = direct;
@@ -67,9 +75,9 @@ async fn changed_meanwhile(bout: &Bout<'_>, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn caught_up(bout: &mut Bout<'_>, value: &str) -> anyhow::Result<Instant> {
+async fn caught_up(records: &mut Sight, value: &str) -> anyhow::Result<Instant> {
     let mut waiting: Vec<String> = (0..CHANGED).map(|number| format!("{value}-{number}-x")).collect();
-    bout.records
+    records
         .until(|seen| {
             waiting.retain(|value| !seen.says(value));
             waiting.is_empty()
