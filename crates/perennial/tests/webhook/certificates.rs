@@ -147,7 +147,8 @@ async fn those_that_are_given_are_served_and_nothing_is_written() {
         .await
         .unwrap();
         world.is_asked().await;
-        assert_eq!(secrets.get(NAME).await.unwrap(), held);
-        assert_eq!(hooks.get(NAME).await.unwrap(), told);
+        let (held_now, told_now) = (secrets.get(NAME).await.unwrap(), hooks.get(NAME).await.unwrap());
+        assert_eq!(held_now.metadata.resource_version, held.metadata.resource_version);
+        assert_eq!(told_now.metadata.resource_version, told.metadata.resource_version);
     }
 }
