@@ -23,12 +23,6 @@ const ANNOTATIONS: usize = 192 * 1024;
 /// Why a question cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// It did not come in time.
-    #[error("the request's body did not come in time")]
-    Slow,
-    /// It did not come whole, or is too long.
-    #[error("the request's body cannot be read: {0}")]
-    Unread(String),
     /// It is something else.
     #[error("not an AdmissionReview of {VERSION} that asks something: {0}")]
     NotAReview(String),

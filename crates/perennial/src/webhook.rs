@@ -17,19 +17,19 @@
 //! node its own once it is there.
 
 mod metrics;
+mod reader;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use http::{StatusCode, header};
-use perennial_core::admission::{Answer, Asked, Broken, Comer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use http::header;
+use perennial_core::admission::{Answer, Asked, Comer};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -39,19 +39,14 @@ use crate::config::TlsConfig;
 use crate::keeper::{Api, Door};
 use crate::listener::{self, Purpose};
 use crate::tls::{TlsListener, Trust};
+use reader::{Reader, Unread};
 
 pub use metrics::Metrics;
 
-/// An API server asks by HTTP/1.1, and keeps some 25 connections.
+/// An API server keeps some 25 connections.
 const PURPOSE: Purpose = Purpose { serves: "the webhook", flag: "--webhook-address", connections: 128 };
-/// The most that a review may take: more than the API server would store of a Node, twice.
-const MOST: usize = 4 * 1024 * 1024;
-/// What all questions under way may take together, in KiB: a storm of them, and no more, whoever sends them.
-const BUDGET: usize = 16 * 1024;
 /// How many nodes are read from the API server at once.
 const READS: usize = 32;
-/// How long a request's body may take, and its turn.
-const BODY_TIME: Duration = Duration::from_secs(5);
 /// How long a newborn waits for the end of the one before it. Every kubelet that starts asks for a Node of its own, and most
 /// have one: they wait for nothing, and not for long.
 const COMES: Duration = Duration::from_millis(100);
@@ -91,8 +86,8 @@ impl Webhook {
         let Self { listener, namespace } = self;
         let certificate = metrics.certificate.clone();
         let api = Api::new(cluster.clone(), &namespace, &installation, None);
-        let (budget, reads) = (Arc::new(Semaphore::new(BUDGET)), Semaphore::new(READS));
-        let desk = Arc::new(Desk { api, door, metrics, budget, reads });
+        let desk =
+            Arc::new(Desk { api, door, metrics, reader: Reader::default(), reads: Semaphore::new(READS) });
         let routes = Router::new().route("/born", post(born)).route("/gone", post(gone)).with_state(desk);
         listener.serve(cluster, routes, Trust::Webhooks, certificate, closing).await;
     }
@@ -102,16 +97,16 @@ struct Desk {
     api: Api,
     door: Door,
     metrics: Arc<Metrics>,
-    budget: Arc<Semaphore>,
+    reader: Reader,
     reads: Semaphore,
 }
 
 /// A Node is about to be created.
 async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let (asked, _room) = match desk.read(request, Asked::<Comer>::to_create).await {
-        Ok(read) => read,
-        Err(broken) => return desk.refuse(&broken),
+    let asked = match desk.reader.read(request.into_body(), Asked::<Comer>::to_create).await {
+        Ok(asked) => asked,
+        Err(unread) => return desk.refuse(&unread),
     };
     let Some(comer) = asked.node else { return json(&Answer::Yes.to(&asked.uid)) };
     // In a dry run too: nothing comes of an answer but the answer.
@@ -124,9 +119,9 @@ async fn born(State(desk): State<Arc<Desk>>, request: Request) -> Response {
 /// A Node is about to be deleted.
 async fn gone(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let since = Instant::now();
-    let (asked, _room) = match desk.read(request, Asked::to_delete).await {
-        Ok(read) => read,
-        Err(broken) => return desk.refuse(&broken),
+    let asked = match desk.reader.read(request.into_body(), Asked::to_delete).await {
+        Ok(asked) => asked,
+        Err(unread) => return desk.refuse(&unread),
     };
     let Some(name) = asked.node.filter(|_| !asked.dry_run) else { return json(&Answer::Yes.to(&asked.uid)) };
     let recorded = timeout(GOES, desk.is_recorded(&name)).await.unwrap_or_default();
@@ -154,31 +149,10 @@ impl Desk {
         }
     }
 
-    /// Reads a question once there is room for it, which it takes until it is answered.
-    async fn read<T>(
-        &self,
-        request: Request,
-        parse: impl FnOnce(&[u8]) -> Result<T, Broken>,
-    ) -> Result<(T, OwnedSemaphorePermit), Broken> {
-        let said =
-            request.headers().get(header::CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
-        // Whoever does not say how long it is may send the most.
-        let most = said.unwrap_or(MOST).min(MOST);
-        let room = u32::try_from(most.div_ceil(1024).max(1)).unwrap_or(u32::MAX);
-        let whole = async {
-            let room = self.budget.clone().acquire_many_owned(room).await;
-            let room = room.map_err(|closed| Broken::Unread(closed.to_string()))?;
-            let body = to_bytes(request.into_body(), most).await;
-            Ok((body.map_err(|error| Broken::Unread(error.to_string()))?, room))
-        };
-        let (body, room) = timeout(BODY_TIME, whole).await.map_err(|_| Broken::Slow)??;
-        Ok((parse(&body)?, room))
-    }
-
-    fn refuse(&self, broken: &Broken) -> Response {
-        debug!(%broken, "a question that is none");
+    fn refuse(&self, unread: &Unread) -> Response {
+        debug!(%unread, "a question that is none");
         self.metrics.broken();
-        (StatusCode::BAD_REQUEST, format!("{broken}\n")).into_response()
+        (unread.status(), format!("{unread}\n")).into_response()
     }
 }
 

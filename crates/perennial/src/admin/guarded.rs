@@ -35,7 +35,7 @@ use crate::config::TlsConfig;
 use crate::listener::{Error, Purpose};
 use crate::tls::{TlsListener, Trust};
 
-/// A few Prometheus servers need a handful of connections.
+/// A few Prometheus servers need a handful of connections. Each shows one token at a time: no more than these wait.
 const PURPOSE: Purpose = Purpose { serves: "metrics by HTTPS", flag: "--metrics-address", connections: 64 };
 const PATH: &str = "/metrics";
 /// How long what the API server said of a token is believed: that it may, and that it may not.
@@ -45,10 +45,9 @@ const MAY_NOT_LASTS: Duration = Duration::from_secs(10);
 const MAY_REMEMBERED: Duration = Duration::from_mins(10);
 /// How many tokens are remembered.
 const REMEMBERED: usize = 256;
-/// How many are asked about at once, how many wait for that, and how long all of it may take: strangers must not keep the API
-/// server busy, nor those out who may.
+/// How many strangers are asked about at once, and how many who could, and how long all of it may take, the wait for others
+/// included: strangers must not keep the API server busy, nor those out who may.
 const ASKED: usize = 4;
-const WAIT: usize = 32;
 const ANSWERED: Duration = Duration::from_secs(8);
 
 /// A server of guarded metrics that has its port and waits to serve.
@@ -69,14 +68,7 @@ impl Guarded {
 
     /// Serves until the future is dropped.
     pub async fn serve(self, cluster: Cluster, registry: Arc<Registry>) {
-        let guard = Arc::new(Guard {
-            cluster: cluster.clone(),
-            registry,
-            known: Mutex::default(),
-            again: Semaphore::new(ASKED),
-            strangers: Semaphore::new(ASKED),
-            waiting: Semaphore::new(WAIT),
-        });
+        let guard = Arc::new(Guard::new(cluster.clone(), registry));
         let routes = Router::new().route(PATH, get(guarded)).with_state(guard);
         // Nobody could read of it without a certificate.
         let certificate = Gauge::default();
@@ -101,21 +93,19 @@ struct Guard {
     known: Mutex<Known>,
     again: Semaphore,
     strangers: Semaphore,
-    waiting: Semaphore,
 }
 
 async fn guarded(State(guard): State<Arc<Guard>>, headers: HeaderMap) -> Response {
     let Some(token) = bearer(&headers) else { return unknown("show a token: Authorization: Bearer …\n") };
     match timeout(ANSWERED, guard.judge(token)).await {
-        Ok(Ok(None)) => unavailable("too many show tokens"),
-        Ok(Ok(Some(Verdict::May))) => scrape(State(guard.registry.clone())).await,
-        Ok(Ok(Some(Verdict::MayNot(who)))) => {
+        Ok(Ok(Verdict::May)) => scrape(State(guard.registry.clone())).await,
+        Ok(Ok(Verdict::MayNot(who))) => {
             let told = format!(
                 "{who} may not get {PATH}: bind it to a ClusterRole with nonResourceURLs: [{PATH}], verbs: [get]\n"
             );
             (StatusCode::FORBIDDEN, told).into_response()
         }
-        Ok(Ok(Some(Verdict::Stranger))) => unknown("the cluster does not know this token\n"),
+        Ok(Ok(Verdict::Stranger)) => unknown("the cluster does not know this token\n"),
         Ok(Err(error)) => {
             debug!(%error, "nobody says who may read metrics");
             unavailable("the API server does not say who you are")
@@ -140,30 +130,30 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Guard {
-    /// What is said of a token; nothing where too many ask.
-    async fn judge(&self, token: &str) -> Result<Option<Verdict>, ApiError> {
+    fn new(cluster: Cluster, registry: Arc<Registry>) -> Self {
+        let (again, strangers) = (Semaphore::new(ASKED), Semaphore::new(ASKED));
+        Self { cluster, registry, known: Mutex::default(), again, strangers }
+    }
+
+    /// What is said of a token.
+    async fn judge(&self, token: &str) -> Result<Verdict, ApiError> {
         let digest = Sha256::digest(token).into();
         let could = {
             let known = self.known();
             if let Some(verdict) = known.find(&digest, Instant::now()) {
-                return Ok(Some(verdict));
+                return Ok(verdict);
             }
             known.could(&digest)
-        };
-        // Those who could are few.
-        let _waits = match self.waiting.try_acquire() {
-            Err(_) if !could => return Ok(None),
-            waits => waits,
         };
         // They are never closed.
         let _permit = if could { &self.again } else { &self.strangers }.acquire().await;
         // Somebody else with this token may have asked meanwhile.
         if let Some(verdict) = self.known().find(&digest, Instant::now()) {
-            return Ok(Some(verdict));
+            return Ok(verdict);
         }
         let verdict = self.ask(token).await?;
         self.known().learn(digest, verdict.clone(), Instant::now());
-        Ok(Some(verdict))
+        Ok(verdict)
     }
 
     /// What the API server says of it.
@@ -266,6 +256,8 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
 
     fn shown(value: &str) -> HeaderMap {
@@ -311,13 +303,36 @@ mod tests {
     fn strangers_displace_each_other_and_nobody_who_may() {
         let (mut known, now) = (Known::default(), Instant::now());
         known.learn([255; 32], Verdict::May, now);
+        // By now it is what has to be asked about first, and they are all newer.
+        let later = now + MAY_LASTS;
         for number in 0..3 * REMEMBERED {
             let digest = Sha256::digest(number.to_string()).into();
-            known.learn(digest, Verdict::Stranger, now);
+            known.learn(digest, Verdict::Stranger, later);
         }
         assert_eq!(known.0.len(), REMEMBERED);
-        known.learn([254; 32], Verdict::Stranger, now + MAY_LASTS);
-        assert_eq!(known.find(&[255; 32], now), Some(Verdict::May));
         assert!(known.could(&[255; 32]));
+    }
+
+    #[tokio::test]
+    async fn strangers_wait_for_each_other_and_nobody_who_could_waits_for_them() {
+        // Nobody answers there, so that whoever is asked about is not answered either.
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let mut registry = crate::metrics::registry();
+        let calls = Arc::new(crate::cluster::Metrics::register(&mut registry));
+        let cluster = Cluster::new(nowhere.try_into().unwrap(), calls);
+        let guard = Guard::new(cluster, Arc::new(registry));
+        let learn = |token: &str, ago: Duration| {
+            let then = Instant::now().checked_sub(ago).unwrap();
+            guard.known().learn(Sha256::digest(token).into(), Verdict::May, then);
+        };
+        learn("could", MAY_LASTS);
+        learn("may", Duration::ZERO);
+        assert!(guard.judge("stranger").await.is_err(), "it is asked about");
+        let _others = guard.strangers.try_acquire_many(4).unwrap();
+        assert!(guard.judge("stranger").now_or_never().is_none(), "it waits for its turn");
+        assert!(guard.judge("could").await.is_err(), "it is asked about");
+        let _again = guard.again.try_acquire_many(4).unwrap();
+        assert!(guard.judge("could").now_or_never().is_none(), "these wait for each other, too");
+        assert_eq!(guard.judge("may").await.unwrap(), Verdict::May);
     }
 }

@@ -1,40 +1,41 @@
-//! HTTP/2 and HTTP/1.1 over TLS 1.3, with bounds on everything.
+//! HTTP/1.1 over TLS 1.3, with bounds on everything. A connection has one question at a time: whoever wants to ask more at once
+//! needs more of them, and they are counted.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use http::{HeaderValue, Request, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use crate::listener::Listener;
 
+#[cfg(test)]
+mod tests;
+
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The most that a request's head may take.
 const HEAD: usize = 16 * 1024;
-/// How long a client of HTTP/1.1 may be silent between requests: longer than the API server, which ends what it does not use
-/// after 90 s. Whoever ends first decides whether a request is lost on the way.
+/// How long a client may be silent between requests: longer than the API server, which ends what it does not use after 90 s.
+/// Whoever ends first decides whether a request is lost on the way. A head that comes slowly takes no more than silence does.
 const SILENT: Duration = Duration::from_mins(2);
-/// How often a client of HTTP/2 is asked whether it is still there, and how long it may take to answer.
-const ALIVE_EVERY: Duration = Duration::from_secs(30);
-const ALIVE_WITHIN: Duration = Duration::from_secs(10);
-/// Questions at once on one connection of HTTP/2, and what may be on its way there before somebody reads it.
-const STREAMS: u32 = 32;
-const STREAM_WINDOW: u32 = 64 * 1024;
-const WINDOW: u32 = 256 * 1024;
-/// How long such a connection may last, and then what is asked on it: those who never ask anything end, too.
+/// How long a connection may last. The first answer after that is its last: whoever asks knows then that it ends.
 const LASTS: Duration = Duration::from_mins(10);
+/// How long its last answer may take.
 const ENDS: Duration = Duration::from_secs(30);
 
 /// What is served with: whoever is served with the certificate that was there when the connection began.
@@ -74,12 +75,12 @@ fn acceptor(serving: Arc<Serving>) -> Result<TlsAcceptor, rustls::Error> {
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_cert_resolver(serving);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 async fn serve_one(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     acceptor: TlsAcceptor,
     routes: Router,
     serves: &'static str,
@@ -90,45 +91,33 @@ async fn serve_one(
         Ok(Err(error)) => return debug!(%error, serves, "no handshake with a client"),
         Err(_) => return debug!(serves, "a client took too long for its handshake"),
     };
-    // By what was agreed on, not by what comes: whoever sends nothing would be waited for without end.
-    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(routes));
-    let ended = if speaks_http2 {
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .keep_alive_interval(ALIVE_EVERY)
-            .keep_alive_timeout(ALIVE_WITHIN)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
-            .serve_connection(stream, service);
-        tokio::pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => Some(ended),
-            () = closing.cancelled() => None,
-            () = tokio::time::sleep(LASTS) => None,
-        };
-        if let Some(ended) = ended {
-            ended
-        } else {
+    let (since, routes) = (Instant::now(), TowerToHyperService::new(routes));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = routes.call(request);
+        async move {
+            let mut answer = answer.await;
+            if let Ok(answer) = &mut answer
+                && since.elapsed() >= LASTS
+            {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            answer
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENT)
+        .max_buf_size(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
             timeout(ENDS, connection).await.unwrap_or(Ok(()))
         }
-    } else {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(SILENT)
-            .max_buf_size(HEAD)
-            .serve_connection(stream, service);
-        tokio::pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = closing.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        }
+        // Whoever was neither silent nor told that it ends does not read what is answered.
+        () = tokio::time::sleep(LASTS + SILENT + ENDS) => Ok(()),
     };
     if let Err(error) = ended {
         debug!(%error, serves, "a client went away");

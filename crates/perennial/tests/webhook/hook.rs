@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use perennial::cluster::{self, Cluster};
@@ -14,7 +14,15 @@ use perennial::metrics;
 use perennial::tls::Lives;
 use perennial::webhook::{Metrics, Webhook};
 use perennial_testkit::eventually;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -23,7 +31,7 @@ use crate::world::{Labels, SOON, World, pairs};
 /// The name of everything that belongs to it.
 pub(crate) const NAME: &str = "perennial-webhook";
 /// Whose return shows whether the webhook is asked.
-const PROBE: &str = "probe-of-the-webhook";
+pub(crate) const PROBE: &str = "probe-of-the-webhook";
 
 /// A webhook that serves.
 pub(crate) struct Hook {
@@ -35,11 +43,11 @@ pub(crate) struct Hook {
 impl Hook {
     /// Starts one that asks at this door, by this way to the API server.
     pub(crate) async fn serve(world: &World, account: Client, door: Door, lives: Lives) -> Self {
-        let config = TlsConfig {
-            hosts: vec!["127.0.0.1".to_owned()],
-            lives,
-            ..TlsConfig::new("127.0.0.1:0".parse().unwrap(), world.namespace(), NAME)
-        };
+        Self::serve_with(account, door, TlsConfig { lives, ..config(world) }).await
+    }
+
+    /// The same, configured like this.
+    pub(crate) async fn serve_with(account: Client, door: Door, config: TlsConfig) -> Self {
         let mut registry = metrics::registry();
         let section = metrics::section(&mut registry);
         let calls = Arc::new(cluster::Metrics::register(section));
@@ -52,6 +60,11 @@ impl Hook {
         Self { address, registry, _serving: AbortOnDropHandle::new(tokio::spawn(serving)) }
     }
 
+    /// Somebody who is not the API server, and trusts it.
+    pub(crate) async fn call(&self, world: &World) -> Caller {
+        Caller::connect(authorities(world, NAME).await, "127.0.0.1", &self.address.to_string()).await.unwrap()
+    }
+
     /// One of its metrics, without the prefix.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let mut text = String::new();
@@ -59,6 +72,70 @@ impl Hook {
         let wanted = format!("perennial_{name} ");
         text.lines().find_map(|line| line.strip_prefix(&wanted)).map_or(0.0, |value| value.parse().unwrap())
     }
+}
+
+/// A webhook of this world.
+pub(crate) fn config(world: &World) -> TlsConfig {
+    TlsConfig {
+        hosts: vec!["127.0.0.1".to_owned()],
+        lives: lives(),
+        ..TlsConfig::new("127.0.0.1:0".parse().unwrap(), world.namespace(), NAME)
+    }
+}
+
+/// Somebody who says by TLS whatever they like.
+pub(crate) struct Caller(TlsStream<TcpStream>);
+
+impl Caller {
+    /// Reaches whoever is trusted by these to be this host.
+    pub(crate) async fn connect(roots: RootCertStore, host: &str, address: &str) -> std::io::Result<Self> {
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        let stream = TcpStream::connect(address).await?;
+        TlsConnector::from(Arc::new(tls)).connect(name, stream).await.map(Self)
+    }
+
+    /// Says this. Whoever is refused early may not be listened to until the end.
+    pub(crate) async fn say(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap_or_default();
+        self.0.flush().await.unwrap_or_default();
+    }
+
+    /// Asks, and hears the answer.
+    pub(crate) async fn post(mut self, path: &str, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
+        self.say(&format!("{head}content-length: {length}\r\n\r\n{body}")).await;
+        self.hear().await
+    }
+
+    /// What is answered until the connection ends: its status, and its body.
+    pub(crate) async fn hear(mut self) -> (u16, String) {
+        let mut answer = Vec::new();
+        // A reset after the answer was read is how TCP says that the rest of the request was not.
+        self.0.read_to_end(&mut answer).await.unwrap_or_default();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+/// Whom a Secret says to trust.
+pub(crate) async fn authorities(world: &World, secret: &str) -> RootCertStore {
+    let secrets: Api<Secret> = Api::namespaced(world.plane.admin(), world.namespace());
+    let authorities = secrets.get(secret).await.unwrap().data.unwrap().remove("ca.crt").unwrap().0;
+    trusting(&authorities)
+}
+
+/// Whom these say to trust.
+pub(crate) fn trusting(authorities: &[u8]) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authorities).map(Result::unwrap));
+    roots
 }
 
 /// As they are, but looked at more often.

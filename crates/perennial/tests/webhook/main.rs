@@ -9,6 +9,7 @@
 )]
 
 mod born;
+mod callers;
 mod certificates;
 mod gate;
 mod hindered;

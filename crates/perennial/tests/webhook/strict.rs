@@ -1,24 +1,10 @@
 //! Strict mode: a node is deleted once what is kept of it is recorded.
 
-use std::sync::Arc;
-
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
-use hyper_rustls::HttpsConnectorBuilder;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::DeleteParams;
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Fault, Matcher, Proxy, Verb};
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 
-use crate::hook::NAME;
 use crate::world::{SOON, World, connect, pairs};
 
 /// A cluster of its own: what is left behind by a test that fails keeps others from deleting nodes.
@@ -111,25 +97,6 @@ async fn nodes_of_which_nothing_is_kept_are_deleted_at_once() {
     world.delete("probe-of-the-webhook").await;
 }
 
-/// Asks the webhook as the API server would, with whatever one likes.
-async fn ask(world: &World, hook: &crate::hook::Hook, review: &Value) -> Value {
-    let secrets: Api<Secret> = Api::namespaced(world.plane.admin(), world.namespace());
-    let authorities = secrets.get(NAME).await.unwrap().data.unwrap().remove("ca.crt").unwrap().0;
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&authorities).map(Result::unwrap));
-    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
-    let client = Client::builder(TokioExecutor::new()).build(https);
-    let request = Request::post(format!("https://{}/gone", hook.address))
-        .body(Full::<bytes::Bytes>::from(review.to_string()));
-    let answer = client.request(request.unwrap()).await.unwrap().into_body().collect().await.unwrap();
-    serde_json::from_slice(&answer.to_bytes()).unwrap()
-}
-
 #[tokio::test]
 async fn what_somebody_says_of_a_node_in_a_question_is_not_believed() {
     let (world, _proxy, hook) = strict().await;
@@ -147,7 +114,9 @@ async fn what_somebody_says_of_a_node_in_a_question_is_not_believed() {
     });
     let review =
         json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request });
-    assert_eq!(ask(&world, &hook, &review).await["response"]["allowed"], true);
+    let (_, answer) = hook.call(&world).await.post("/gone", &review.to_string()).await;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["response"]["allowed"], true);
     // Whatever it was told, it goes on following the node.
     world.label("worker-1", "rack", Some("7")).await;
     let all = pairs([("team", "blue"), ("rack", "7")]);

@@ -178,13 +178,13 @@ fn make(hosts: &[String], from: SystemTime, to: SystemTime) -> Result<(String, P
     };
     let mut authority = CertificateParams::default();
     lasting(&mut authority);
-    authority.distinguished_name.push(DnType::CommonName, "perennial webhook authority");
+    authority.distinguished_name.push(DnType::CommonName, "perennial authority");
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
     let mut server = CertificateParams::new(hosts)?;
     lasting(&mut server);
-    server.distinguished_name.push(DnType::CommonName, "perennial webhook");
+    server.distinguished_name.push(DnType::CommonName, "perennial");
     server.use_authority_key_identifier_extension = true;
     server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
