@@ -365,7 +365,10 @@ async fn a_stolen_token_changes_of_webhooks_nothing_but_whom_to_trust() {
     let strict = [&["--show-only", "templates/webhook-strict.yaml"], &strict[..]].concat();
     apply(&installed.plane, &objects(&render(PERENNIAL, NAMESPACE, &strict).unwrap())).await;
     for (kind, of_the_kind) in [
-        ("mutatingwebhookconfigurations", json!({ "reinvocationPolicy": "IfNeeded", "failurePolicy": "Fail" })),
+        (
+            "mutatingwebhookconfigurations",
+            json!({ "reinvocationPolicy": "IfNeeded", "failurePolicy": "Fail" }),
+        ),
         ("validatingwebhookconfigurations", json!({ "failurePolicy": "Ignore", "matchConditions": null })),
     ] {
         let webhooks = Webhooks::of(&installed, kind).await;
