@@ -1,8 +1,8 @@
 //! What a node is born with.
 //!
 //! The webhook is asked before a Node exists, and answers from what its replica knows, which may be a little behind. So it
-//! gives only what a kubelet may set on itself (the API server would refuse the registration otherwise), nothing that rests
-//! on an identity it cannot see, and it *stamps* what it gave: until the node bears its mark, those pairs count as missing,
+//! gives only what a kubelet may set on itself (the API server would refuse the registration otherwise), nothing that is no
+//! label, nothing that rests on an identity it cannot see, and it *stamps* what it gave: until the node bears its mark, those pairs count as missing,
 //! so that the restore that follows puts right what was behind.
 //!
 //! Where more is remembered than it may give, it may put a *gate* before the node: a taint that keeps workloads away until
@@ -13,6 +13,7 @@ use super::fold::Memory;
 use super::line::Line;
 use crate::kept::{Kept, Pairs};
 use crate::policy::Identity;
+use crate::policy::syntax::is_label;
 
 /// The prefix of the stamp's key; the installation's name follows.
 pub const STAMP_PREFIX: &str = "born.perennial.dev/";
@@ -77,7 +78,10 @@ pub fn born(node: &str, labels: &Pairs, machine: Option<&str>, line: &Line, cx: 
         return Birth { labels: Pairs::new(), owed: !memory.is_empty() && !is_control_plane };
     }
     let Memory { kept: Kept { labels: kept, annotations, taints, unschedulable }, waiting, .. } = memory;
-    let missing = |(key, _): &(String, String)| rule.keeps_label(key) && !labels.contains_key(key);
+    // A record may have been edited by hand.
+    let missing = |(key, value): &(String, String)| {
+        rule.keeps_label(key) && !labels.contains_key(key) && is_label(key, value)
+    };
     let (given, rest): (Pairs, Pairs) =
         kept.into_iter().filter(missing).partition(|(key, _)| is_kubelets_own(key));
     let owed = !rest.is_empty()

@@ -11,8 +11,12 @@ use super::line::{Line, Live};
 use super::mark::Mark;
 use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
+use crate::policy::syntax::{is_key, is_label};
 use crate::policy::{Rule, is_privileged};
 use crate::record::{Incarnation, PREVIOUS, Record, SCHEMA, State, WaitingKeys};
+
+/// What a taint can do.
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The record that follows `before`, which remembers what it replaces.
 pub(super) fn next(before: Option<&Record>, mut record: Record) -> Write {
@@ -138,7 +142,8 @@ pub(super) fn give(
 
 /// What the living node lacks of what is being given to it, and the mark.
 ///
-/// What it was born with counts as missing: it is given as it is remembered, and taken back where it is not.
+/// What it was born with counts as missing: it is given as it is remembered, and taken back where it is not. What the API
+/// server would refuse, as a record that was edited by hand may hold, is left out: it would refuse the rest with it.
 pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule, cx: &Context<'_>) -> Patch {
     let own = content.own();
     let Content { labels, annotations, taints, unschedulable, born: _, gated } = own.as_ref();
@@ -182,6 +187,12 @@ pub(super) fn patch(record: &Record, live: &Live, content: &Content, rule: &Rule
         opens: *gated,
         withheld: record.waiting.len(),
     };
+    patch.labels.retain(|key, value| is_label(key, value));
+    // Of these it does not mind capitals before the slash.
+    patch.annotations.retain(|key, _| is_key(&key.to_ascii_lowercase()));
+    patch
+        .taints
+        .retain(|taint| is_label(&taint.key, &taint.value) && EFFECTS.contains(&taint.effect.as_str()));
     patch.unset = content.born.keys().filter(|key| !patch.labels.contains_key(*key)).cloned().collect();
     patch.labels.retain(|key, value| content.born.get(key) != Some(value));
     add_waiting(&mut patch, &record.waiting, live, content, rule);
@@ -233,7 +244,8 @@ fn add_waiting(patch: &mut Patch, waiting: &WaitingKeys, live: &Live, content: &
     }
     for (key, waiting) in same {
         let missing = !content.labels.contains_key(&key);
-        if rule.keeps_label(&key) && (missing || rule.overwrites_label(&key)) {
+        let taken = rule.keeps_label(&key) && is_label(&key, &waiting.value);
+        if taken && (missing || rule.overwrites_label(&key)) {
             patch.labels.insert(key, waiting.value);
         }
     }

@@ -15,6 +15,12 @@ pub fn is_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
+/// Whether the API server takes this as a label of any object. What it does not take it refuses with everything beside it.
+#[must_use]
+pub fn is_label(key: &str, value: &str) -> bool {
+    is_key(key) && is_value(value)
+}
+
 /// 1 to 63 letters, digits, `-`, `_`, `.`, with a letter or digit at both ends.
 pub(super) fn is_name(text: &str) -> bool {
     let ends_well = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

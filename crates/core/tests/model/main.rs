@@ -15,7 +15,8 @@
 //!
 //! Not in this model: time (what `decide` waits for is over at once; retentions pass when nobody lags), ranks (who
 //! comes first: in doubt, whoever saw the end), annotations and taints, `identity: machine`, unreadable records,
-//! pause and forget by annotation, two histories that meet in one version by chance.
+//! pause and forget by annotation, gates, conditions, seals and strict mode, two histories that meet in one version by
+//! chance.
 
 mod apply;
 mod bounds;

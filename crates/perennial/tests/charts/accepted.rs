@@ -114,7 +114,8 @@ async fn every_example_of_every_chart_is_accepted_under_the_restricted_level() {
 #[tokio::test]
 async fn the_manifests_without_helm_are_accepted() {
     let plane = prepared().await;
-    for file in ["perennial.yaml", "lister.yaml", "rbac.yaml", "rbac-lister.yaml"] {
+    let beside = ["webhook.yaml", "webhook-strict.yaml", "metrics.yaml"];
+    for file in ["perennial.yaml", "lister.yaml", "rbac.yaml", "rbac-lister.yaml"].into_iter().chain(beside) {
         accepts(&plane, file, &read(&root().join("deploy").join(file))).await;
     }
 }

@@ -44,7 +44,8 @@ const MANIFESTS: &[Manifest] = &[
     Manifest {
         file: "webhook.yaml",
         about: "What the API server asks before a Node is created (docs/born.md), beside perennial.yaml: `perennial run` there needs\n\
-                --webhook-address=:8443 --webhook-name=perennial-webhook, and a port of the name webhook.",
+                --webhook-address=:8443 --webhook-name=perennial-webhook, and a port of the name webhook, which the NetworkPolicy there\n\
+                has to open, from wherever the API server asks.",
         arguments: &["--show-only", "templates/webhook.yaml", "--set", "webhook.enabled=true"],
     },
     Manifest {
@@ -61,7 +62,8 @@ const MANIFESTS: &[Manifest] = &[
     Manifest {
         file: "metrics.yaml",
         about: "Metrics by HTTPS, for those alone who may read them (docs/security.md), beside perennial.yaml: `perennial run` there\n\
-                needs --metrics-address=:8444 --metrics-name=perennial-metrics, and a port of the name metrics.",
+                needs --metrics-address=:8444 --metrics-name=perennial-metrics, and a port of the name metrics, which the NetworkPolicy there\n\
+                has to open.",
         arguments: &["--show-only", "templates/metrics.yaml", "--set", "metrics.secure=true"],
     },
     Manifest {

@@ -1,12 +1,13 @@
 //! The fences of the chart, on the real API server: with the keeper's token, and with every right to Nodes, nothing can be changed
-//! but what the policy keeps; and a record is not written by whoever may write ConfigMaps.
+//! but what the policy keeps, and of webhooks nothing but whom to trust; and a record is not written by whoever may write ConfigMaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams};
+use kube::core::Request;
+use kube::{Api, Client};
 use perennial_core::policy::{Policy, builtin_globs};
 use perennial_testkit::{ControlPlane, eventually};
 use serde_json::{Value, json};
@@ -219,6 +220,10 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     let spec = |field: &str, value: Value| json!({ "spec": { field: value } });
     fenced.refuses(spec("unschedulable", json!(false)), "does not keep cordon").await;
     fenced.refuses(spec("taints", json!([])), "keeps no taints").await;
+    let taints = json!(fenced.as_admin.get(NODE).await.unwrap().spec.unwrap().taints.unwrap());
+    let one_more = json!({ "key": "example.com/mine", "effect": "NoExecute" });
+    let more = [taints.as_array().unwrap().as_slice(), &[one_more]].concat();
+    fenced.refuses(spec("taints", json!(more)), "keeps no taints").await;
     fenced.refuses(spec("providerID", json!("cloud://other")), "nothing of the spec but").await;
     fenced.refuses(spec("podCIDR", json!("10.0.0.0/24")), "nothing of the spec but").await;
     // By the back door, too.
@@ -238,9 +243,11 @@ async fn a_stolen_token_changes_of_nodes_nothing_but_what_is_kept() {
     fenced.allows(annotation("born.perennial.dev/perennial", "b=1")).await;
     fenced.allows(annotation("born.perennial.dev/perennial", Value::Null)).await;
     // And nobody else is held to any of it.
-    let patch =
-        Patch::Merge(json!({ "metadata": { "labels": { "kubernetes.io/os": "plan9", "team": null } } }));
+    let patch = Patch::Merge(json!({
+        "metadata": { "labels": { "kubernetes.io/os": "plan9", "team": null } }, "spec": { "unschedulable": null },
+    }));
     fenced.as_admin.patch(NODE, &PatchParams::default(), &patch).await.unwrap();
+    fenced.refuses(spec("unschedulable", json!(true)), "does not keep cordon").await;
 }
 
 #[tokio::test]
@@ -299,6 +306,123 @@ async fn a_gate_is_opened_and_a_condition_set_and_nothing_else_of_spec_and_statu
     ] {
         let refused = fenced.patch_status(&status).await.expect_err(&status.to_string());
         assert!(refused.contains("of the status but") || refused.contains("no condition but"), "{refused}");
+    }
+}
+
+/// A configuration of webhooks in the hands of an account.
+struct Webhooks<'a> {
+    kind: Request,
+    account: Client,
+    installed: &'a Installed,
+}
+
+impl<'a> Webhooks<'a> {
+    const NAME: &'static str = "perennial-webhook";
+
+    /// Of this kind, with the keeper's token. Returns once the fence around them stands.
+    async fn of(installed: &'a Installed, kind: &str) -> Self {
+        let kind = Request::new(format!("/apis/admissionregistration.k8s.io/v1/{kind}"));
+        let account = installed.plane.service_account(NAMESPACE, PERENNIAL).await.unwrap();
+        let webhooks = Self { kind, account, installed };
+        eventually(SOON, "the fence around webhooks stands", || async {
+            let params = PatchParams { dry_run: true, ..PatchParams::default() };
+            let refused = webhooks.patch(&params, &label("example.com/x", "y")).await.err();
+            Ok(refused.filter(|words| words.contains("ValidatingAdmissionPolicy")).map(drop))
+        })
+        .await
+        .unwrap();
+        webhooks
+    }
+
+    async fn patch(&self, params: &PatchParams, patch: &Value) -> Result<(), String> {
+        let request = self.kind.patch(Self::NAME, params, &Patch::Strategic(patch)).unwrap();
+        tried(self.account.request::<Value>(request)).await
+    }
+
+    /// As it is.
+    async fn now(&self) -> Value {
+        let request = self.kind.get(Self::NAME, &GetParams::default()).unwrap();
+        self.installed.plane.admin().request(request).await.unwrap()
+    }
+
+    async fn refuses(&self, patch: Value, why: &str) {
+        let before = self.now().await;
+        let refused = self.patch(&PatchParams::default(), &patch).await.expect_err(&patch.to_string());
+        assert!(refused.contains(why), "{patch}: {refused}");
+        assert_eq!(self.now().await, before);
+    }
+
+    async fn allows(&self, patch: Value) {
+        let patched = self.patch(&PatchParams::default(), &patch).await;
+        patched.unwrap_or_else(|refused| panic!("{patch}: {refused}"));
+    }
+}
+
+#[tokio::test]
+async fn a_stolen_token_changes_of_webhooks_nothing_but_whom_to_trust() {
+    let installed = Installed::with(Some("born.yaml")).await;
+    let strict = ["--set", "webhook.enabled=true,webhook.strict=true"];
+    let strict = [&["--show-only", "templates/webhook-strict.yaml"], &strict[..]].concat();
+    apply(&installed.plane, &objects(&render(PERENNIAL, NAMESPACE, &strict).unwrap())).await;
+    for (kind, of_the_kind) in [
+        (
+            "mutatingwebhookconfigurations",
+            json!({ "reinvocationPolicy": "IfNeeded", "failurePolicy": "Fail" }),
+        ),
+        ("validatingwebhookconfigurations", json!({ "failurePolicy": "Ignore", "matchConditions": null })),
+    ] {
+        let webhooks = Webhooks::of(&installed, kind).await;
+        let there = webhooks.now().await["webhooks"][0].clone();
+        let name = &there["name"];
+        let hook = |field: &str, value: &Value| json!({ "webhooks": [{ "name": name, field: value }] });
+        let client = |client: Value| hook("clientConfig", &client);
+        webhooks.allows(client(json!({ "caBundle": "dHJ1c3QgbWU=" }))).await;
+        webhooks.allows(client(json!({ "caBundle": "dHJ1c3QgbWUgYWdhaW4=" }))).await;
+        webhooks.allows(client(json!({ "caBundle": null }))).await;
+
+        let not_trust = "changes nothing of a webhook but whom to trust";
+        let url = json!({ "service": null, "url": "https://thief.example.com", "caBundle": "dHJ1c3QgbWU=" });
+        webhooks.refuses(client(url), not_trust).await;
+        for service in [json!({ "namespace": "shop" }), json!({ "path": "/mine" }), json!({ "port": 8443 })] {
+            webhooks.refuses(client(json!({ "service": service })), not_trust).await;
+        }
+        let everything = json!([{
+            "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
+        }]);
+        let selector = json!({ "matchLabels": { "a": "1" } });
+        let fields = json!({
+            "rules": everything,
+            "matchPolicy": "Exact",
+            "namespaceSelector": selector,
+            "objectSelector": selector,
+            "matchConditions": [{ "name": "never", "expression": "false" }],
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": 30,
+            "admissionReviewVersions": ["v1", "v1beta1"],
+        });
+        for (field, value) in [&fields, &of_the_kind].into_iter().flat_map(|all| all.as_object().unwrap()) {
+            webhooks.refuses(hook(field, value), not_trust).await;
+        }
+        let mut another = there.clone();
+        another["name"] = json!("another.example.com");
+        let adds_none = "adds and removes no webhooks";
+        webhooks.refuses(json!({ "webhooks": [another] }), adds_none).await;
+        webhooks.refuses(json!({ "webhooks": [{ "$patch": "delete", "name": name }] }), adds_none).await;
+        webhooks.refuses(json!({ "webhooks": [{ "$patch": "replace" }, another] }), adds_none).await;
+        let metadata = |field: &str, value: Value| json!({ "metadata": { field: value } });
+        let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "other", "uid": "1" }]);
+        for patch in [
+            label("app.kubernetes.io/name", Value::Null),
+            label("example.com/x", "y"),
+            annotation("cert-manager.io/inject-ca-from", "shop/mine"),
+            metadata("finalizers", json!(["example.com/stay"])),
+            metadata("ownerReferences", owner),
+        ] {
+            webhooks.refuses(patch, "does not change the metadata of webhooks").await;
+        }
+        // And nobody else is held to any of it.
+        let as_admin = Webhooks { account: installed.plane.admin(), ..webhooks };
+        as_admin.allows(hook("timeoutSeconds", &json!(2))).await;
     }
 }
 
@@ -443,4 +567,8 @@ fn there_are_no_fences_where_none_are_wanted() {
     assert_eq!(fences(&[]), 2);
     assert_eq!(fences(&["--set", "admission.enabled=false"]), 0);
     assert_eq!(fences(&["--set", "keeper.enabled=false,lister.enabled=true"]), 0);
+    // One more where the account may write whom to trust.
+    assert_eq!(fences(&["--set", "webhook.enabled=true"]), 3);
+    assert_eq!(fences(&["--set", "webhook.enabled=true,webhook.certificates=given"]), 2);
+    assert_eq!(fences(&["--set", "webhook.enabled=true,admission.enabled=false"]), 0);
 }

@@ -232,6 +232,43 @@ async fn a_first_look_is_allowed_to_write_nothing() {
 }
 
 #[tokio::test]
+async fn a_webhook_needs_its_own_secret_and_configurations_and_no_more() {
+    let installed = Installed::with(Some("born.yaml")).await;
+    assert_eq!(installed.all_is_well().await, ["perennial"]);
+    let hooks = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    let own = format!("patch {}.admissionregistration.k8s.io  perennial-webhook", hooks[0]);
+    assert!(installed.may("perennial", &own).await);
+    for hooks in hooks {
+        for denied in [
+            "get NAME  other",
+            "patch NAME  other",
+            "update NAME  perennial-webhook",
+            "list NAME",
+            "watch NAME",
+            "create NAME",
+            "delete NAME  perennial-webhook",
+            "deletecollection NAME",
+        ] {
+            let denied = denied.replace("NAME", &format!("{hooks}.admissionregistration.k8s.io"));
+            installed.may_not("perennial", &[&denied]).await;
+        }
+    }
+    let denied = [
+        "get secrets perennial",
+        "get secrets perennial perennial-metrics",
+        "patch secrets perennial perennial-key",
+        "list secrets perennial",
+        "create secrets perennial",
+        "delete secrets perennial perennial-webhook",
+        "get secrets kube-system perennial-webhook",
+        "create configmaps kube-system",
+        "patch validatingadmissionpolicies.admissionregistration.k8s.io  perennial-webhooks",
+        "delete validatingadmissionpolicybindings.admissionregistration.k8s.io  perennial-webhooks",
+    ];
+    installed.may_not("perennial", &denied).await;
+}
+
+#[tokio::test]
 async fn guarded_metrics_need_to_ask_who_somebody_is_and_no_more() {
     let installed = Installed::with(Some("hardened.yaml")).await;
     assert_eq!(installed.all_is_well().await, ["perennial"]);

@@ -1,9 +1,12 @@
 //! What nodes are born with.
 
+use std::sync::Arc;
+
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use perennial::keeper::Door;
+use perennial_core::record::{Record, Seals, State};
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Fault, Matcher, Proxy};
 use serde_json::json;
@@ -88,9 +91,15 @@ async fn a_kubelet_is_never_refused_whatever_class_its_keys_are_of() {
     world.register("worker-1", &all).await;
     world.recorded("worker-1", &all).await;
     world.delete("worker-1").await;
+    world.caught_up().await;
+    let before = world.patches_of("worker-1");
     let born = world.join("worker-1").await.metadata.labels.unwrap();
     assert_eq!(born, with(&classes(|own| own), &own("worker-1")));
     world.labels_become("worker-1", &with(&all, &own("worker-1"))).await;
+    let opened = |record: &Record| record.state == State::Open && record.given;
+    world.record_becomes("worker-1", "is open again", opened).await;
+    world.caught_up().await;
+    assert_eq!(world.patches_of("worker-1"), before + 1, "all in one patch, once for this life");
 }
 
 #[tokio::test]
@@ -144,6 +153,66 @@ async fn one_that_is_paused_is_born_as_it_comes() {
     world.record_becomes("worker-1", "is paused", |record| record.paused).await;
     world.delete("worker-1").await;
     assert_eq!(world.join("worker-1").await.metadata.labels.unwrap(), own("worker-1"));
+}
+
+#[tokio::test]
+async fn a_record_with_labels_that_are_none_keeps_nobody_from_registering() {
+    let mut world = World::without_keeper("").await;
+    let hook = world.start_with_hook().await;
+    let labels = pairs([("rack", "7"), ("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    let mut record = world.closed("worker-1", &labels).await;
+    let longer = "a".repeat(64);
+    let spoilt = pairs([("rack", "7"), ("team", "a b"), ("longer", &longer), ("no key", "1")]);
+    record.kept.labels.clone_from(&spoilt);
+    world.edit_record("worker-1", &record.to_json()).await;
+    world.recorded("worker-1", &spoilt).await;
+    eventually(SOON, "the webhook knows of it", || async {
+        let born = would_be_born_with(&world, "worker-1").await;
+        Ok((!born.contains_key("team")).then_some(()))
+    })
+    .await
+    .unwrap();
+    let born = world.join("worker-1").await;
+    let right = with(&pairs([("rack", "7")]), &own("worker-1"));
+    assert_eq!(born.metadata.labels.unwrap(), right);
+    assert!(hook.metric("births_total{kind=\"given\"}") >= 1.0);
+    // The keeper is not refused either, over and over.
+    world.is_marked("worker-1").await;
+    world.recorded("worker-1", &pairs([("rack", "7")])).await;
+    assert_eq!(world.labels("worker-1").await, right);
+    assert_eq!(world.metric("errors_total{kind=\"invalid\"}"), 0.0);
+}
+
+#[tokio::test]
+async fn a_record_whose_seal_is_broken_gives_nothing_at_birth() {
+    let mut world = World::without_keeper("").await;
+    let seals = Seals::parse(&"k".repeat(64), false).unwrap();
+    world.configure(|config| config.seals = Some(Arc::new(seals)));
+    let _hook = world.start_with_hook().await;
+    let labels = pairs([("team", "blue")]);
+    for name in ["worker-1", "worker-2"] {
+        world.register(name, &labels).await;
+        world.recorded(name, &labels).await;
+        world.delete(name).await;
+        world.closed(name, &labels).await;
+    }
+    let text = world.record("worker-1").await.unwrap().to_json();
+    world.edit_record("worker-1", &text.replace("blue", "red")).await;
+    // Not even what it said before: nobody knows any more what is true.
+    eventually(SOON, "the webhook knows of it", || async {
+        Ok(would_be_born_with(&world, "worker-1").await.is_empty().then_some(()))
+    })
+    .await
+    .unwrap();
+    assert_eq!(world.join("worker-1").await.metadata.labels.unwrap(), own("worker-1"));
+    world.event("worker-1", "RecordUnreadable").await;
+    world.caught_up_but(1).await;
+    assert_eq!(world.labels("worker-1").await, own("worker-1"));
+    let whole = world.join("worker-2").await.metadata.labels.unwrap();
+    assert_eq!(whole, with(&labels, &own("worker-2")), "one that is whole gives what it says");
 }
 
 #[tokio::test]

@@ -7,19 +7,19 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use perennial_testkit::eventually;
 use rcgen::generate_simple_self_signed;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
-use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::hook::{NAME, own};
+use crate::hook::{NAME, kubelet, own};
 use crate::world::{Labels, SOON, World, pairs};
 
 /// What somebody who is asked instead of the webhook does with each connection.
@@ -29,8 +29,43 @@ enum Imposter {
     Silent,
     /// Says this, whatever is asked, without TLS.
     Plain(&'static str),
-    /// Answers with this status and this body.
+    /// Answers with this status and this body, with the question's own name for [`UID`].
     Answers(u16, String),
+}
+
+/// Stands for what a question is called.
+const UID: &str = "the uid of the question";
+
+impl Imposter {
+    /// Answers with a review that says this.
+    fn says(mut response: Value) -> Self {
+        response["uid"] = json!(UID);
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
+        });
+        Self::Answers(200, review.to_string())
+    }
+
+    /// Lets it in, with this patch.
+    fn patches(kind: &str, patch: &str) -> Self {
+        let patch = BASE64_STANDARD.encode(patch);
+        Self::says(json!({ "allowed": true, "patchType": kind, "patch": patch }))
+    }
+}
+
+/// What the question is called that comes here.
+async fn uid(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
+    let mut request = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&request);
+        let found = text.split_once("\"uid\":\"").and_then(|(_, rest)| rest.split_once('"'));
+        if let Some((uid, _)) = found {
+            return Ok(uid.to_owned());
+        }
+        if stream.read_buf(&mut request).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
 }
 
 /// Somebody who is asked instead of the webhook.
@@ -65,9 +100,8 @@ impl Asked {
                     Imposter::Plain(text) => stream.write_all(text.as_bytes()).await.unwrap_or_default(),
                     Imposter::Answers(status, body) => {
                         let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-                        let mut request = vec![0; 64 * 1024];
-                        // The first part of it is enough to answer.
-                        stream.read(&mut request).await.unwrap_or_default();
+                        let Ok(uid) = uid(&mut stream).await else { continue };
+                        let body = body.replace(UID, &uid);
                         let length = body.len();
                         let head = format!(
                             "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n"
@@ -131,8 +165,38 @@ async fn one_that_talks_nonsense_is_not_heard() {
         Imposter::Answers(200, String::new()),
         Imposter::Answers(200, right.to_string()),
         Imposter::Answers(500, "no".to_owned()),
+        Imposter::says(json!({ "allowed": true, "patchType": "JSONPatch", "patch": "no base64!" })),
+        Imposter::patches("JSONPatch", "no patch"),
+        Imposter::patches("JSONPatch", "{}"),
+        Imposter::patches("Poetry", LABELS),
     ] {
         still_registers(imposter).await;
+    }
+}
+
+/// A patch that is one.
+const LABELS: &str = r#"[{ "op": "add", "path": "/metadata/labels/team", "value": "red" }]"#;
+
+/// What the API server believes once it trusts whoever answers: such a thing the webhook itself never says.
+#[tokio::test]
+async fn one_that_holds_the_key_and_says_no_is_heard() {
+    for imposter in [
+        Imposter::says(json!({ "allowed": false })),
+        Imposter::patches("JSONPatch", r#"[{ "op": "remove", "path": "/metadata/nothing" }]"#),
+        Imposter::patches("JSONPatch", &LABELS.replace("team", "node-role.kubernetes.io~1db")),
+        Imposter::patches("JSONPatch", &LABELS.replace("red", "no value")),
+    ] {
+        let world = away().await;
+        let _instead = Asked::instead(&world, imposter).await;
+        eventually(SOON, "a registration is refused", || async {
+            let name = format!("worker-{}", rand::random::<u32>());
+            let node = json!({ "metadata": { "name": name, "labels": own(&name) } });
+            let node = serde_json::from_value(node)?;
+            let created = kubelet(&world, &name).create(&PostParams::default(), &node).await;
+            Ok(matches!(created, Err(kube::Error::Api(_))).then_some(()))
+        })
+        .await
+        .unwrap();
     }
 }
 

@@ -17,6 +17,8 @@ mod hook;
 mod secrets;
 mod strict;
 
+#[path = "../keeper/audit.rs"]
+mod audit;
 #[path = "../keeper/plane.rs"]
 mod plane;
 #[path = "../keeper/world.rs"]

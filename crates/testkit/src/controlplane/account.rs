@@ -116,6 +116,9 @@ impl ControlPlane {
         let text =
             fs::read_to_string(Path::new(DEPLOY).join(file)).with_context(|| format!("reading {file}"))?;
         let text = text.replace("namespace: perennial", &format!("namespace: {namespace}"));
+        // Fences name accounts, with their namespaces.
+        let text =
+            text.replace("system:serviceaccount:perennial:", &format!("system:serviceaccount:{namespace}:"));
         // What a team grants in its own namespace names none.
         fs::write(
             &granted,

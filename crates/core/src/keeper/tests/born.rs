@@ -4,6 +4,7 @@ use super::dsl::*;
 use crate::keeper::born::{CONTROL_PLANE, STAMP_PREFIX, is_gated, is_kubelets_own, stamp, stamped};
 use crate::keeper::{Mark, Patch, Why};
 use crate::kept::Pairs;
+use crate::record::Record;
 
 fn pairs(pairs: &[(&str, &str)]) -> Pairs {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -42,6 +43,48 @@ fn nothing_is_given_that_a_kubelet_may_not_set_itself() {
     for (key, expected) in own.map(|key| (key, true)).into_iter().chain(others.map(|key| (key, false))) {
         assert_eq!(is_kubelets_own(key), expected, "{key}");
     }
+}
+
+/// Pairs that somebody may have written into a record and that are no labels.
+fn no_labels() -> [(String, String); 6] {
+    let (long, longest) = ("a".repeat(64), "a".repeat(300));
+    let none = [
+        ("team", "a b"),
+        ("longer", long.as_str()),
+        (long.as_str(), "1"),
+        ("no key", "1"),
+        ("example.com/a/b", "1"),
+        ("example.com/", longest.as_str()),
+    ];
+    none.map(|(key, value)| (key.to_owned(), value.to_owned()))
+}
+
+#[test]
+fn nothing_is_given_that_the_api_server_would_refuse() {
+    let spoilt =
+        |record: Record| no_labels().iter().fold(record, |record, (key, value)| record.label(key, value));
+    let record = spoilt(closed(U1, 15).label("a", "1"));
+    let birth = gone(15).with(record).birth(&[], None);
+    assert_eq!(birth.labels, pairs(&[("a", "1")]));
+    assert_eq!(stamp(&birth.labels, birth.owed), "a=1", "and no gate waits for it");
+    // Nor afterwards, when the rest is.
+    let record = spoilt(giving(U2, 20).label("a", "1").label("b", "1"));
+    node(live(U2, 20).born("a", "1")).with(record).patches(patch(U2, 20, Mark::Given, &[("b", "1")]));
+    let record = giving(U2, 20).annotation("no key", "1").annotation("Example.com/b", "any thing");
+    let record = record.taint("no key", "1").taint("c", "a b").taint("d", "1");
+    let all = policy("rules: [{annotations: {include: ['*']}, taints: {include: ['*']}}]");
+    let mut expected = patch(U2, 20, Mark::Given, &[]);
+    expected.annotations = pairs(&[("Example.com/b", "any thing")]);
+    expected.taints = vec![taint("d", "1")];
+    node(live(U2, 20)).with(record).policy(all).patches(expected);
+    // What waits for its machine, too.
+    let record = giving(U2, 20).waits(ROLE, "a b", Some("m1")).waits(CONTROL_PLANE[1], "", Some("m1"));
+    node(live(U2, 20).machine("m1")).with(record).patches(patch(
+        U2,
+        20,
+        Mark::Full,
+        &[(CONTROL_PLANE[1], "")],
+    ));
 }
 
 #[test]
