@@ -15,6 +15,7 @@ use super::plan::{Erasure, Notice, Plan, Why, Write};
 use super::write::{close, due, release, save};
 use crate::kept::Kept;
 use crate::policy::{Policy, Rule};
+use crate::ranks::Turn;
 use crate::record::{Record, State, Summary, Unproved, Version};
 
 /// What holds for every node: the policy, the time, and what this replica may do.
@@ -93,8 +94,11 @@ impl Case<'_> {
         match plan {
             // Whoever is behind cannot tell.
             Plan::Rest(Why::NotSynced | Why::Lagging) => plan,
-            // Also before what is owed is given: somebody may refuse that for ever.
-            _ if until <= self.cx.now => Plan::Patch(Box::new(release(live, content))),
+            // Alone only where it is not about to open with what is owed, or where that failed: somebody may refuse it for
+            // ever.
+            _ if until <= self.cx.now && (self.line.hindered || !is_about_to_give(&plan)) => {
+                Plan::Patch(Box::new(release(live, content)))
+            }
             // Something is owed, or may be, and cannot be given yet.
             Plan::Rest(Why::IdentityUnknown | Why::Unreadable | Why::NewerSchema | Why::CaptureOff) => {
                 Plan::Wait { until }
@@ -363,6 +367,12 @@ impl Case<'_> {
     fn capture(&self, plan: impl FnOnce() -> Plan) -> Plan {
         if self.cx.capture { plan() } else { Plan::Rest(Why::CaptureOff) }
     }
+}
+
+/// Whether this gives a node its own, or is one step away from it that nobody else has to be waited for with.
+fn is_about_to_give(plan: &Plan) -> bool {
+    let gives = matches!(plan, Plan::Patch(_) | Plan::Give(_) | Plan::ReadRecord | Plan::ReadNode);
+    gives && plan.turn() == Turn::Anyone
 }
 
 /// Whether an end was to be forgotten, and with it what the record says.

@@ -142,6 +142,7 @@ impl Keeper {
             Outcome::TooLarge(bytes) => {
                 let uid = self.ledger.entry(name).and_then(|entry| entry.uid());
                 self.report.too_large(name, uid, bytes);
+                self.ledger.entry_mut(name).line.hindered = true;
                 self.ledger.hold(name);
             }
             Outcome::WouldHave(what) => {

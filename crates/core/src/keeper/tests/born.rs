@@ -190,8 +190,12 @@ fn a_gate_is_opened_with_what_is_given() {
     let record = || giving(U2, 20).label("a", "1");
     let expected = Patch { opens: true, ..patch(U2, 20, Mark::Given, &[("a", "1")]) };
     node(live(U2, 20).gated()).with(record()).patches(expected.clone());
-    // Once its time is over it is opened first, and the rest is given then: it may be that which is refused.
-    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).patches(release(None));
+    node(live(U2, 20).gated()).with(record()).hindered().patches(expected.clone());
+    // Also once its time is over, and no sooner than that.
+    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).patches(expected);
+    node(live(U2, 20).gated()).with_summary(&record()).at(NOW + GATE).reads_record();
+    // Unless that failed: it may be refused for ever.
+    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).hindered().patches(release(None));
 }
 
 #[test]
@@ -212,9 +216,19 @@ fn a_gate_stays_closed_while_something_is_owed_but_not_for_ever() {
     let newborn = || live(U2, 20).born("b", "1").gated();
     node(newborn()).with(owed()).gives(next(giving(U2, 20).label("a", "1")));
     node(newborn()).with_summary(&owed()).reads_record();
-    // What it was born with is confirmed later.
-    node(newborn()).with(owed()).at(NOW + GATE).patches(release(Some("b=1")));
-    node(newborn()).with_summary(&owed()).at(NOW + GATE).patches(release(Some("b=1")));
+    // What is about to be given is given first, though its time is over.
+    let mut given = next(giving(U2, 20).label("a", "1"));
+    given.record.captured_at = NOW + GATE;
+    node(newborn()).with(owed()).at(NOW + GATE).gives(given);
+    node(newborn()).with_summary(&owed()).at(NOW + GATE).reads_record();
+    // Where that fails, what it was born with is confirmed later.
+    node(newborn()).with(owed()).at(NOW + GATE).hindered().patches(release(Some("b=1")));
+    node(newborn()).with_summary(&owed()).at(NOW + GATE).hindered().patches(release(Some("b=1")));
+    // Nor does anybody look for an end in history then, or wait until others told of it.
+    let unproved = || node(newborn()).with(open(U1, 10).label("a", "1"));
+    unproved().proves(U1, 10, 20);
+    unproved().at(NOW + GATE).patches(release(Some("b=1")));
+    unproved().lost(U1).at(NOW + GATE).patches(release(Some("b=1")));
     let provider = || policy("rules: [{identity: provider}]");
     let unknown = || node(newborn().no_machine()).with(owed().machine("m1")).policy(provider());
     unknown().waits(NOW + GATE);

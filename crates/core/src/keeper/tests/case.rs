@@ -129,6 +129,12 @@ impl Case {
         Self { rollout: true, ..self }
     }
 
+    /// What was last to be done about it did not happen.
+    pub(super) fn hindered(mut self) -> Self {
+        self.line.hindered = true;
+        self
+    }
+
     pub(super) fn context(&self) -> Context<'_> {
         Context { rollout: self.rollout, ..context(&self.policy, self.now, self.capture, self.restore) }
     }
