@@ -25,12 +25,21 @@ pub(super) struct Case {
     pub(super) capture: bool,
     pub(super) restore: bool,
     pub(super) rollout: bool,
+    pub(super) seals: bool,
 }
 
 /// Both lists are complete, and there is neither a node nor a record.
 fn case(sight: Sight) -> Case {
     let line = Line { sight, record: RecordSight::None, ..Line::default() };
-    Case { line, policy: DEFAULT.clone(), now: NOW, capture: true, restore: true, rollout: false }
+    Case {
+        line,
+        policy: DEFAULT.clone(),
+        now: NOW,
+        capture: true,
+        restore: true,
+        rollout: false,
+        seals: false,
+    }
 }
 
 /// The node lives.
@@ -129,6 +138,14 @@ impl Case {
         Self { rollout: true, ..self }
     }
 
+    /// Records are sealed here, and this one is not.
+    pub(super) fn unsealed(mut self) -> Self {
+        if let RecordSight::Seen(seen) = &mut self.line.record {
+            seen.sealed = false;
+        }
+        Self { seals: true, ..self }
+    }
+
     /// What was last to be done about it did not happen.
     pub(super) fn hindered(mut self) -> Self {
         self.line.hindered = true;
@@ -136,7 +153,8 @@ impl Case {
     }
 
     pub(super) fn context(&self) -> Context<'_> {
-        Context { rollout: self.rollout, ..context(&self.policy, self.now, self.capture, self.restore) }
+        let Self { line: _, policy, now, capture, restore, rollout, seals } = self;
+        Context { rollout: *rollout, seals: *seals, ..context(policy, *now, *capture, *restore) }
     }
 
     pub(super) fn policy(self, policy: impl Into<Arc<Policy>>) -> Self {

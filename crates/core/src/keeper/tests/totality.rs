@@ -180,7 +180,8 @@ prop_compose! {
         let line = Line {
             sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None, hindered,
         };
-        let mut case = Case { line, policy: POLICIES[policy].clone(), now: NOW, capture, restore, rollout };
+        let (policy, seals) = (POLICIES[policy].clone(), false);
+        let mut case = Case { line, policy, now: NOW, capture, restore, rollout, seals };
         case = if settled { case.settled() } else { case.judged() };
         let sequence = case.line.seen().and_then(Seen::summary).map(|summary| summary.sequence);
         case.line.agreed = case.line.live().map(|live| live.digest).zip(sequence).filter(|_| agreed);
