@@ -15,6 +15,7 @@ use super::plan::{Erasure, Notice, Plan, Why, Write};
 use super::write::{close, due, release, save};
 use crate::kept::Kept;
 use crate::policy::{Policy, Rule};
+use crate::ranks::Turn;
 use crate::record::{Record, State, Summary, Unproved, Version};
 
 /// What holds for every node: the policy, the time, and what this replica may do.
@@ -57,7 +58,8 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
         },
     };
     let plan = case.read_ends(plan);
-    case.seal(case.tell(case.at_the_gate(plan)))
+    // Sealed before it is told: that may be refused.
+    case.tell(case.seal(case.at_the_gate(plan)))
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
@@ -93,8 +95,11 @@ impl Case<'_> {
         match plan {
             // Whoever is behind cannot tell.
             Plan::Rest(Why::NotSynced | Why::Lagging) => plan,
-            // Also before what is owed is given: somebody may refuse that for ever.
-            _ if until <= self.cx.now => Plan::Patch(Box::new(release(live, content))),
+            // Alone only where it is not about to open with what is owed, or where that failed: somebody may refuse it for
+            // ever.
+            _ if until <= self.cx.now && (self.line.hindered || !is_about_to_give(&plan)) => {
+                Plan::Patch(Box::new(release(live, content)))
+            }
             // Something is owed, or may be, and cannot be given yet.
             Plan::Rest(Why::IdentityUnknown | Why::Unreadable | Why::NewerSchema | Why::CaptureOff) => {
                 Plan::Wait { until }
@@ -115,11 +120,16 @@ impl Case<'_> {
         }
     }
 
-    /// A newborn to which nothing is owed, and of which there is no record that could be opened, is told so.
+    /// A newborn to which nothing is owed is told so, where there is no record that could be opened, or where there is
+    /// and it could not be told with that.
     fn tell(&self, plan: Plan) -> Plan {
-        let nothing_owed = matches!(plan, Plan::Rest(Why::NothingKept | Why::Unmanaged));
-        let Some(live) = self.line.live().filter(|_| self.cx.condition && nothing_owed) else { return plan };
-        if live.terminating || !live.is_young(self.cx.now) || self.line.told == Some(live.uid) {
+        let Some(live) = self.line.live().filter(|_| self.cx.condition) else { return plan };
+        let untold = match plan {
+            Plan::Rest(Why::NothingKept | Why::Unmanaged) => self.line.told != Some(live.uid),
+            Plan::Rest(Why::Agreed) => self.line.untold == Some(live.uid),
+            _ => false,
+        };
+        if !untold || live.terminating || !live.is_young(self.cx.now) {
             return plan;
         }
         Plan::Tell { uid: live.uid, since: live.created }
@@ -363,6 +373,12 @@ impl Case<'_> {
     fn capture(&self, plan: impl FnOnce() -> Plan) -> Plan {
         if self.cx.capture { plan() } else { Plan::Rest(Why::CaptureOff) }
     }
+}
+
+/// Whether this gives a node its own, or is one step away from it that nobody else has to be waited for with.
+fn is_about_to_give(plan: &Plan) -> bool {
+    let gives = matches!(plan, Plan::Patch(_) | Plan::Give(_) | Plan::ReadRecord | Plan::ReadNode);
+    gives && plan.turn() == Turn::Anyone
 }
 
 /// Whether an end was to be forgotten, and with it what the record says.

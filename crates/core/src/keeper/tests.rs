@@ -13,6 +13,7 @@ mod live;
 mod policies;
 mod properties;
 mod restore;
+mod seals;
 mod totality;
 mod unread;
 mod world;

@@ -255,6 +255,7 @@ impl Ledger {
     pub(crate) fn put_off(&mut self, name: &Name, until: Instant, at_most: Urgency) {
         if let Some(entry) = self.lines.wake(name) {
             entry.failures = entry.failures.saturating_add(1);
+            entry.line.hindered = true;
             entry.not_before = Some(PutOff { until, at_most });
         }
     }
@@ -292,6 +293,7 @@ impl Ledger {
         if let Some(entry) = self.lines.wake(name) {
             entry.failures = entry.failures.saturating_add(1);
             let at_most = Urgency::Restore;
+            entry.line.hindered |= entry.failures > OVERTAKEN;
             entry.not_before = (entry.failures > OVERTAKEN).then_some(PutOff { until, at_most });
         }
     }
@@ -308,6 +310,7 @@ impl Ledger {
     pub(crate) fn succeeded(&mut self, name: &Name) {
         if let Some(entry) = self.lines.wake(name) {
             entry.failures = 0;
+            entry.line.hindered = false;
             entry.not_before = None;
         }
     }

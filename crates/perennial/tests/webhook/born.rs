@@ -39,7 +39,10 @@ fn with(labels: &Labels, more: &Labels) -> Labels {
 }
 
 /// Every version of a node from now on, until it bears its mark.
-async fn versions_until_marked(world: &World, name: &str) -> impl Future<Output = Vec<Node>> + use<> {
+pub(crate) async fn versions_until_marked(
+    world: &World,
+    name: &str,
+) -> impl Future<Output = Vec<Node>> + use<> {
     let nodes = world.nodes();
     let from = nodes.list_metadata(&ListParams::default().limit(1)).await.unwrap();
     let from = from.metadata.resource_version.unwrap();

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use perennial_core::record::State;
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Fault, Matcher, Moment, Proxy, Verb};
 use serde_json::json;
 
+use crate::born::versions_until_marked;
 use crate::hook::{Hook, kubelet, own};
 use crate::world::{SOON, World, connect, pairs};
 
@@ -138,6 +143,75 @@ async fn after_its_time_it_is_opened_whatever_is_owed_and_what_is_owed_still_com
 }
 
 #[tokio::test]
+async fn a_keeper_that_is_back_after_its_time_opens_it_with_what_is_given_all_the_same() {
+    let (mut world, proxy, hook) = gates(Duration::from_secs(2)).await;
+    left(&world, "worker-1", &pairs([("team", "blue"), (ROLE, "")])).await;
+    let held = proxy.inject(Matcher::on("nodes").verbs([Verb::Patch]), Fault::Hang);
+    let born = world.join("worker-1").await;
+    assert!(is_gated(&born));
+    world.record_becomes("worker-1", "is about to be given", |record| record.state == State::Giving).await;
+    world.crash_keeper().await;
+    drop((held, hook));
+    let created = born.metadata.creation_timestamp.unwrap().0;
+    eventually(SOON, "its time is over", || async {
+        Ok((jiff::Timestamp::now().duration_since(created).as_secs() > 2).then_some(()))
+    })
+    .await
+    .unwrap();
+    world.configure(|config| config.door = None);
+    let versions = tokio::spawn(versions_until_marked(&world, "worker-1").await);
+    world.start_keeper().await;
+    let versions = versions.await.unwrap();
+    for node in &versions {
+        let has_its_role = node.metadata.labels.as_ref().unwrap().contains_key(ROLE);
+        assert_ne!(is_gated(node), has_its_role, "{versions:#?}");
+    }
+}
+
+#[tokio::test]
+async fn where_what_is_owed_is_refused_it_is_opened_alone_after_its_time() {
+    let (world, _proxy, _hook) = gates(Duration::from_secs(2)).await;
+    left(&world, "worker-1", &pairs([("team", "blue"), (ROLE, "")])).await;
+    let refused = refuse_the_role(&world).await;
+    assert!(is_gated(&world.join("worker-1").await));
+    opens(&world, "worker-1").await;
+    assert!(!world.labels("worker-1").await.contains_key(ROLE));
+    refused.delete("roles", &DeleteParams::default()).await.unwrap();
+    assert!(world.is_marked("worker-1").await.metadata.labels.unwrap().contains_key(ROLE));
+}
+
+/// Has the API server refuse that anybody gives a node its role, until this binding goes.
+async fn refuse_the_role(world: &World) -> Api<ValidatingAdmissionPolicyBinding> {
+    let client = world.plane.admin();
+    let policy = json!({
+        "metadata": { "name": "roles" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"],
+            }]},
+            "validations": [{ "expression": format!("!('{ROLE}' in object.metadata.?labels.orValue({{}}))") }],
+        },
+    });
+    let binding = json!({
+        "metadata": { "name": "roles" },
+        "spec": { "policyName": "roles", "validationActions": ["Deny"] },
+    });
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    policies.create(&PostParams::default(), &serde_json::from_value(policy).unwrap()).await.unwrap();
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client);
+    bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+    world.register("probe", &pairs([])).await;
+    let role = Patch::Merge(json!({ "metadata": { "labels": { ROLE: "" } } }));
+    eventually(SOON, "the role is refused", || async {
+        let params = PatchParams { dry_run: true, ..PatchParams::default() };
+        Ok(world.nodes().patch("probe", &params, &role).await.is_err().then_some(()))
+    })
+    .await
+    .unwrap();
+    bindings
+}
+
+#[tokio::test]
 async fn one_that_is_left_behind_is_opened_by_a_keeper_that_puts_up_none() {
     let (mut world, proxy, hook) = gates(Duration::from_mins(10)).await;
     let all = pairs([("team", "blue"), (ROLE, "")]);
@@ -208,11 +282,7 @@ async fn a_condition_says_when_a_node_has_its_own() {
     world.delete("worker-1").await;
     let held = proxy.inject(Matcher::on("nodes").verbs([Verb::Patch]), Fault::Hang);
     world.register("worker-1", &pairs([])).await;
-    world
-        .record_becomes("worker-1", "is about to be given", |record| {
-            record.state == perennial_core::record::State::Giving
-        })
-        .await;
+    world.record_becomes("worker-1", "is about to be given", |record| record.state == State::Giving).await;
     assert!(!has_its_own(&world.node("worker-1").await));
     drop(held);
     is_told(&world, "worker-1").await;
@@ -277,9 +347,28 @@ async fn whoever_refuses_the_condition_keeps_nothing_from_being_recorded() {
     world.delete("worker-1").await;
     world.register("worker-1", &pairs([])).await;
     world.labels_become("worker-1", &labels).await;
-    world
-        .record_becomes("worker-1", "is open again", |record| {
-            record.state == perennial_core::record::State::Open
-        })
-        .await;
+    world.record_becomes("worker-1", "is open again", |record| record.state == State::Open).await;
+}
+
+#[tokio::test]
+async fn a_condition_that_was_refused_is_set_once_it_is_allowed() {
+    // As while what an upgrade grants is not known everywhere yet.
+    let mut world = World::alone("").await;
+    world.configure(|config| config.condition = true);
+    world.start_keeper().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.metric_reaches("errors_total{kind=\"forbidden\"}", 1.0).await;
+    assert!(!has_its_own(&world.node("worker-1").await));
+    // Nothing waits for it meanwhile.
+    world.label("worker-1", "team", Some("red")).await;
+    let labels = pairs([("team", "red")]);
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.closed("worker-1", &labels).await;
+    world.register("worker-1", &pairs([])).await;
+    world.record_becomes("worker-1", "is open again", |record| record.state == State::Open).await;
+    may_tell(&world).await;
+    is_told(&world, "worker-1").await;
 }

@@ -2,7 +2,7 @@
 
 use super::dsl::*;
 use crate::keeper::born::{CONTROL_PLANE, STAMP_PREFIX, is_gated, is_kubelets_own, stamp, stamped};
-use crate::keeper::{Mark, Patch, Why};
+use crate::keeper::{Mark, Patch, Plan, Why, YOUTH};
 use crate::kept::Pairs;
 use crate::record::Record;
 
@@ -233,8 +233,12 @@ fn a_gate_is_opened_with_what_is_given() {
     let record = || giving(U2, 20).label("a", "1");
     let expected = Patch { opens: true, ..patch(U2, 20, Mark::Given, &[("a", "1")]) };
     node(live(U2, 20).gated()).with(record()).patches(expected.clone());
-    // Once its time is over it is opened first, and the rest is given then: it may be that which is refused.
-    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).patches(release(None));
+    node(live(U2, 20).gated()).with(record()).hindered().patches(expected.clone());
+    // Also once its time is over, and no sooner than that.
+    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).patches(expected);
+    node(live(U2, 20).gated()).with_summary(&record()).at(NOW + GATE).reads_record();
+    // Unless that failed: it may be refused for ever.
+    node(live(U2, 20).gated()).with(record()).at(NOW + GATE).hindered().patches(release(None));
 }
 
 #[test]
@@ -255,9 +259,19 @@ fn a_gate_stays_closed_while_something_is_owed_but_not_for_ever() {
     let newborn = || live(U2, 20).born("b", "1").gated();
     node(newborn()).with(owed()).gives(next(giving(U2, 20).label("a", "1")));
     node(newborn()).with_summary(&owed()).reads_record();
-    // What it was born with is confirmed later.
-    node(newborn()).with(owed()).at(NOW + GATE).patches(release(Some("b=1")));
-    node(newborn()).with_summary(&owed()).at(NOW + GATE).patches(release(Some("b=1")));
+    // What is about to be given is given first, though its time is over.
+    let mut given = next(giving(U2, 20).label("a", "1"));
+    given.record.captured_at = NOW + GATE;
+    node(newborn()).with(owed()).at(NOW + GATE).gives(given);
+    node(newborn()).with_summary(&owed()).at(NOW + GATE).reads_record();
+    // Where that fails, what it was born with is confirmed later.
+    node(newborn()).with(owed()).at(NOW + GATE).hindered().patches(release(Some("b=1")));
+    node(newborn()).with_summary(&owed()).at(NOW + GATE).hindered().patches(release(Some("b=1")));
+    // Nor does anybody look for an end in history then, or wait until others told of it.
+    let unproved = || node(newborn()).with(open(U1, 10).label("a", "1"));
+    unproved().proves(U1, 10, 20);
+    unproved().at(NOW + GATE).patches(release(Some("b=1")));
+    unproved().lost(U1).at(NOW + GATE).patches(release(Some("b=1")));
     let provider = || policy("rules: [{identity: provider}]");
     let unknown = || node(newborn().no_machine()).with(owed().machine("m1")).policy(provider());
     unknown().waits(NOW + GATE);
@@ -270,4 +284,22 @@ fn a_gate_is_left_to_those_who_may_open_it_and_know_better() {
     node(live(U2, 20).gated()).with(closed(U1, 25).label("a", "1")).rests(Why::Lagging);
     let record = open(U2, 20).label("a", "1");
     node(live(U2, 20).label("a", "1").gated().marked()).with(record).no_restore().rests(Why::Agreed);
+}
+
+// ── The condition ──
+
+#[test]
+fn a_newborn_to_which_nothing_is_owed_is_told_so_once() {
+    let told = Plan::Tell { uid: U2, since: NOW };
+    let bare = || node(live(U2, 20).young());
+    assert_eq!(bare().tells(None, None).plan(), told);
+    bare().tells(Some(U2), None).rests(Why::NothingKept);
+    // Where there is a record it is told when that is opened, and later only if that was refused.
+    let recorded = || node(live(U2, 20).young().label("a", "1").marked()).with(open(U2, 20).label("a", "1"));
+    recorded().tells(None, None).rests(Why::Agreed);
+    assert_eq!(recorded().tells(None, Some(U2)).plan(), told);
+    recorded().tells(None, Some(U1)).rests(Why::Agreed);
+    recorded().tells(None, Some(U2)).at(NOW + YOUTH).rests(Why::Agreed);
+    let paused = node(live(U2, 20).young().label("a", "1").paused(true));
+    paused.with(open(U2, 20).label("a", "1").on_hold()).tells(None, Some(U2)).rests(Why::Paused);
 }

@@ -25,12 +25,23 @@ pub(super) struct Case {
     pub(super) capture: bool,
     pub(super) restore: bool,
     pub(super) rollout: bool,
+    pub(super) seals: bool,
+    pub(super) condition: bool,
 }
 
 /// Both lists are complete, and there is neither a node nor a record.
 fn case(sight: Sight) -> Case {
     let line = Line { sight, record: RecordSight::None, ..Line::default() };
-    Case { line, policy: DEFAULT.clone(), now: NOW, capture: true, restore: true, rollout: false }
+    Case {
+        line,
+        policy: DEFAULT.clone(),
+        now: NOW,
+        capture: true,
+        restore: true,
+        rollout: false,
+        seals: false,
+        condition: false,
+    }
 }
 
 /// The node lives.
@@ -129,8 +140,34 @@ impl Case {
         Self { rollout: true, ..self }
     }
 
+    /// Records are sealed here, and this one is not.
+    pub(super) fn unsealed(mut self) -> Self {
+        if let RecordSight::Seen(seen) = &mut self.line.record {
+            seen.sealed = false;
+        }
+        Self { seals: true, ..self }
+    }
+
+    /// What was last to be done about it did not happen.
+    pub(super) fn hindered(mut self) -> Self {
+        self.line.hindered = true;
+        self
+    }
+
+    /// Nodes are told that they have their own; these two are, and are not, as far as is known.
+    pub(super) fn tells(mut self, told: Option<Uuid>, untold: Option<Uuid>) -> Self {
+        (self.line.told, self.line.untold) = (told, untold);
+        Self { condition: true, ..self }
+    }
+
     pub(super) fn context(&self) -> Context<'_> {
-        Context { rollout: self.rollout, ..context(&self.policy, self.now, self.capture, self.restore) }
+        let Self { line: _, policy, now, capture, restore, rollout, seals, condition } = self;
+        Context {
+            rollout: *rollout,
+            seals: *seals,
+            condition: *condition,
+            ..context(policy, *now, *capture, *restore)
+        }
     }
 
     pub(super) fn policy(self, policy: impl Into<Arc<Policy>>) -> Self {

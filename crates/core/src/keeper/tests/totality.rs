@@ -169,15 +169,19 @@ prop_compose! {
             Just(Kin::Open(15)),
             records().prop_map(|record| Kin::Closed(Box::new(Record { state: State::Closed, ..record }))),
         ]),
-        (awaited, over_cap, agreed) in (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)),
+        (awaited, over_cap, hindered) in any::<(bool, bool, bool)>(),
+        agreed in prop::bool::weighted(0.2),
         (policy, rollout) in (0..POLICIES.len(), any::<bool>()),
         (capture, restore) in (prop::bool::weighted(0.8), prop::bool::weighted(0.8)),
     ) -> Case {
         held.sort_by_key(|end| end.version);
         held.dedup_by_key(|end| end.uid);
         let kin = kin.map(Box::new);
-        let line = Line { sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None };
-        let mut case = Case { line, policy: POLICIES[policy].clone(), now: NOW, capture, restore, rollout };
+        let line = Line {
+            sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None, untold: None, hindered,
+        };
+        let (policy, seals, condition) = (POLICIES[policy].clone(), false, false);
+        let mut case = Case { line, policy, now: NOW, capture, restore, rollout, seals, condition };
         case = if settled { case.settled() } else { case.judged() };
         let sequence = case.line.seen().and_then(Seen::summary).map(|summary| summary.sequence);
         case.line.agreed = case.line.live().map(|live| live.digest).zip(sequence).filter(|_| agreed);
