@@ -49,6 +49,17 @@ pub enum Metrics {
     Guarded,
 }
 
+impl Metrics {
+    /// What is served where probes are.
+    #[must_use]
+    pub fn with_probes(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "probes and metrics",
+            Self::Guarded => "probes",
+        }
+    }
+}
+
 /// What the admin server serves: at `/` a list of it.
 pub fn routes(readiness: Readiness, metrics: Metrics) -> Router {
     let index = index(&metrics);

@@ -198,10 +198,7 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let _admin = match admin {
         Some(address) => {
             let server = Server::bind(address).await?;
-            match &measured {
-                admin::Metrics::Open(_) => info!(address = %server.address(), "serving probes and metrics"),
-                admin::Metrics::Guarded => info!(address = %server.address(), "serving probes"),
-            }
+            info!(address = %server.address(), "serving {}", measured.with_probes());
             let (mut routes, hub) = match sources {
                 Some(sources) => {
                     let (routes, hub) = admin::routes_with_page(readiness, measured, sources, cluster);
