@@ -58,7 +58,8 @@ pub fn decide(node: &str, line: &Line, cx: &Context<'_>) -> Plan {
         },
     };
     let plan = case.read_ends(plan);
-    case.seal(case.tell(case.at_the_gate(plan)))
+    // Sealed before it is told: that may be refused.
+    case.tell(case.seal(case.at_the_gate(plan)))
 }
 
 /// A line under decision. Where a row needs more than is at hand, it answers with the read that fetches it.
@@ -119,11 +120,16 @@ impl Case<'_> {
         }
     }
 
-    /// A newborn to which nothing is owed, and of which there is no record that could be opened, is told so.
+    /// A newborn to which nothing is owed is told so, where there is no record that could be opened, or where there is
+    /// and it could not be told with that.
     fn tell(&self, plan: Plan) -> Plan {
-        let nothing_owed = matches!(plan, Plan::Rest(Why::NothingKept | Why::Unmanaged));
-        let Some(live) = self.line.live().filter(|_| self.cx.condition && nothing_owed) else { return plan };
-        if live.terminating || !live.is_young(self.cx.now) || self.line.told == Some(live.uid) {
+        let Some(live) = self.line.live().filter(|_| self.cx.condition) else { return plan };
+        let untold = match plan {
+            Plan::Rest(Why::NothingKept | Why::Unmanaged) => self.line.told != Some(live.uid),
+            Plan::Rest(Why::Agreed) => self.line.untold == Some(live.uid),
+            _ => false,
+        };
+        if !untold || live.terminating || !live.is_young(self.cx.now) {
             return plan;
         }
         Plan::Tell { uid: live.uid, since: live.created }

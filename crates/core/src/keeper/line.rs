@@ -42,6 +42,8 @@ pub struct Line {
     pub agreed: Option<(Digest, u64)>,
     /// The incarnation whose status says that it has its own, as far as this replica said so.
     pub told: Option<Uuid>,
+    /// The incarnation whose record this replica opened though its status could not be made to say so.
+    pub untold: Option<Uuid>,
     /// What was last to be done about it did not happen, and may never.
     pub hindered: bool,
 }

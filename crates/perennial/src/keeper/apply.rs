@@ -41,6 +41,8 @@ pub(crate) enum Outcome {
         transition: &'static str,
         /// It holds something else than the one before it.
         news: bool,
+        /// It is open now, and the node's status could not be made to say so.
+        untold: bool,
     },
     /// The node was patched.
     Patched {
@@ -53,6 +55,8 @@ pub(crate) enum Outcome {
     },
     /// The status of this incarnation says that it has its own.
     Told(Uuid),
+    /// It could not be made to say so.
+    Untold(ApiError),
     /// Somebody was faster; this is what is there now.
     Overtaken(Box<Outcome>),
     /// There was nothing to do.
@@ -83,6 +87,7 @@ impl Outcome {
             Self::Wrote { .. } => "wrote",
             Self::Patched { .. } => "patched",
             Self::Told(_) => "told",
+            Self::Untold(_) => "untold",
             Self::Overtaken(_) => "overtaken",
             Self::Idle => "idle",
             Self::SetAside => "set_aside",
@@ -131,8 +136,6 @@ impl Apply {
         let over = seen.is_some();
         let doubt = match &plan {
             Plan::Patch(_) => Doubt::Node,
-            // To say it again does no harm.
-            Plan::Tell { .. } => Doubt::None,
             plan if writes(plan) => Doubt::Record,
             _ => Doubt::None,
         };
@@ -150,7 +153,8 @@ impl Apply {
             }
             Plan::Patch(patch) => self.patch(name, patch).await,
             Plan::Tell { uid, since } => {
-                self.api.tell_restored(name, uid, since).await.map(|()| Outcome::Told(uid))
+                let told = self.api.tell_restored(name, uid, since).await;
+                Ok(told.map_or_else(Outcome::Untold, |()| Outcome::Told(uid)))
             }
             Plan::SetAside => self.set_aside(name, seen.as_ref()).await,
             Plan::Erase(why) => self.erase(name, why, seen.as_ref()).await,
@@ -200,20 +204,23 @@ impl Apply {
         }
         let over = seen.map(|seen| (seen.uid, seen.version));
         let before = seen.and_then(Seen::summary);
+        let mut untold = false;
         if self.condition && opens(&write.record, before.as_ref()) {
-            // First: once the record is open, nobody looks any more whether it was said.
+            // First: once the record is open, no other replica looks any more whether it was said.
             let uid = write.record.incarnation.uid;
             match self.api.tell_restored(&write.record.node, uid, Timestamp::now()).await {
-                // Whoever refuses that for good shall not keep anything from being recorded.
+                // Whoever refuses that shall not keep anything from being recorded. It may be for good, or until what was
+                // granted just now is known everywhere: this replica says it again.
                 Err(error @ (ApiError::Forbidden(_) | ApiError::Invalid(_))) => {
-                    warn!(node = write.record.node, %error, "the condition cannot be set");
+                    warn!(node = write.record.node, %error, "the condition cannot be set, trying again");
+                    untold = true;
                 }
                 told => told?,
             }
         }
         let news = before.map(|summary| summary.digest) != Some(write.record.kept.digest());
         let object = self.api.write_record(&write.record, over).await?;
-        Ok(Outcome::Wrote { object, write: Box::new(write), transition, news })
+        Ok(Outcome::Wrote { object, write: Box::new(write), transition, news, untold })
     }
 
     async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {

@@ -71,7 +71,9 @@ impl Keeper {
                 self.ledger.overtaken(name, Instant::now() + backoff(failures.saturating_add(1)));
                 self.take(name, *read, now);
             }
-            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt),
+            Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, Urgency::Restore),
+            // To say it again does no harm, and nothing else waits for it.
+            Outcome::Untold(error) => self.failed(name, &error, Doubt::None, Urgency::Later),
             // Whatever is more urgent than collection does not wait for a person.
             Outcome::Braked => self.ledger.braked(name, Instant::now() + self.config.retry_slowly),
             // What is read again after a failure is no progress yet: whoever fails at every other step has to slow down.
@@ -113,9 +115,12 @@ impl Keeper {
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
-            Outcome::Wrote { object, write, transition, news } => {
+            Outcome::Wrote { object, write, transition, news, untold } => {
                 self.report.wrote(name, &write, transition, news);
                 self.ledger.record_written(name, &object);
+                if untold {
+                    self.ledger.entry_mut(name).line.untold = Some(write.record.incarnation.uid);
+                }
             }
             Outcome::Patched { node, ready, patch } => {
                 self.ledger.node_read(name, node, &self.config.installation, &self.policy, now);
@@ -123,7 +128,10 @@ impl Keeper {
                 let live = entry.as_ref().and_then(|entry| entry.line.live());
                 self.report.patched(name, &patch, live, ready, now);
             }
-            Outcome::Told(uid) => self.ledger.entry_mut(name).line.told = Some(uid),
+            Outcome::Told(uid) => {
+                let line = &mut self.ledger.entry_mut(name).line;
+                (line.told, line.untold) = (Some(uid), None);
+            }
             Outcome::SetAside => {
                 if let RecordSight::Seen(seen) = &mut self.ledger.entry_mut(name).line.record
                     && let Body::Unreadable { aside, .. } = &mut seen.body
@@ -150,12 +158,16 @@ impl Keeper {
                 info!(node = %name, uid, plan = what, "dry run: this would be done");
                 self.ledger.hold(name);
             }
-            Outcome::Idle | Outcome::Braked | Outcome::Overtaken(_) | Outcome::Failed(..) => {}
+            Outcome::Idle
+            | Outcome::Braked
+            | Outcome::Overtaken(_)
+            | Outcome::Untold(_)
+            | Outcome::Failed(..) => {}
         }
     }
 
-    /// Puts a line off after a failure, and has whatever is in doubt read again.
-    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt) {
+    /// Puts a line off after a failure, but for what is more urgent, and has whatever is in doubt read again.
+    fn failed(&mut self, name: &Name, error: &ApiError, doubt: Doubt, at_most: Urgency) {
         self.api.cluster().metrics().error(error.kind());
         let slowly = self.config.retry_slowly;
         let uid = self.uid(name);
@@ -185,7 +197,7 @@ impl Keeper {
             }
             _ => debug!(node = %name, uid, %error, ?wait, "failed, trying again"),
         }
-        self.ledger.put_off(name, Instant::now() + wait, Urgency::Restore);
+        self.ledger.put_off(name, Instant::now() + wait, at_most);
     }
 
     /// The incarnation a log line is about.

@@ -111,7 +111,7 @@ impl Applying {
     /// This came of it.
     pub(super) fn end(mut self, outcome: &Outcome) {
         self.0.set_attribute(KeyValue::new("perennial.outcome", outcome.as_str()));
-        if let Outcome::Failed(error, _) = outcome {
+        if let Outcome::Failed(error, _) | Outcome::Untold(error) = outcome {
             self.0.set_attribute(KeyValue::new("error.type", error.kind()));
             // Not in the API server's words, which may quote a label's value.
             self.0.set_status(Status::error(error.kind()));

@@ -349,3 +349,26 @@ async fn whoever_refuses_the_condition_keeps_nothing_from_being_recorded() {
     world.labels_become("worker-1", &labels).await;
     world.record_becomes("worker-1", "is open again", |record| record.state == State::Open).await;
 }
+
+#[tokio::test]
+async fn a_condition_that_was_refused_is_set_once_it_is_allowed() {
+    // As while what an upgrade grants is not known everywhere yet.
+    let mut world = World::alone("").await;
+    world.configure(|config| config.condition = true);
+    world.start_keeper().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.metric_reaches("errors_total{kind=\"forbidden\"}", 1.0).await;
+    assert!(!has_its_own(&world.node("worker-1").await));
+    // Nothing waits for it meanwhile.
+    world.label("worker-1", "team", Some("red")).await;
+    let labels = pairs([("team", "red")]);
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.closed("worker-1", &labels).await;
+    world.register("worker-1", &pairs([])).await;
+    world.record_becomes("worker-1", "is open again", |record| record.state == State::Open).await;
+    may_tell(&world).await;
+    is_told(&world, "worker-1").await;
+}

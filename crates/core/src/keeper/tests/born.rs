@@ -2,7 +2,7 @@
 
 use super::dsl::*;
 use crate::keeper::born::{CONTROL_PLANE, STAMP_PREFIX, is_gated, is_kubelets_own, stamp, stamped};
-use crate::keeper::{Mark, Patch, Why};
+use crate::keeper::{Mark, Patch, Plan, Why, YOUTH};
 use crate::kept::Pairs;
 
 fn pairs(pairs: &[(&str, &str)]) -> Pairs {
@@ -241,4 +241,22 @@ fn a_gate_is_left_to_those_who_may_open_it_and_know_better() {
     node(live(U2, 20).gated()).with(closed(U1, 25).label("a", "1")).rests(Why::Lagging);
     let record = open(U2, 20).label("a", "1");
     node(live(U2, 20).label("a", "1").gated().marked()).with(record).no_restore().rests(Why::Agreed);
+}
+
+// ── The condition ──
+
+#[test]
+fn a_newborn_to_which_nothing_is_owed_is_told_so_once() {
+    let told = Plan::Tell { uid: U2, since: NOW };
+    let bare = || node(live(U2, 20).young());
+    assert_eq!(bare().tells(None, None).plan(), told);
+    bare().tells(Some(U2), None).rests(Why::NothingKept);
+    // Where there is a record it is told when that is opened, and later only if that was refused.
+    let recorded = || node(live(U2, 20).young().label("a", "1").marked()).with(open(U2, 20).label("a", "1"));
+    recorded().tells(None, None).rests(Why::Agreed);
+    assert_eq!(recorded().tells(None, Some(U2)).plan(), told);
+    recorded().tells(None, Some(U1)).rests(Why::Agreed);
+    recorded().tells(None, Some(U2)).at(NOW + YOUTH).rests(Why::Agreed);
+    let paused = node(live(U2, 20).young().label("a", "1").paused(true));
+    paused.with(open(U2, 20).label("a", "1").on_hold()).tells(None, Some(U2)).rests(Why::Paused);
 }

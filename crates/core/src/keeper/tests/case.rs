@@ -26,6 +26,7 @@ pub(super) struct Case {
     pub(super) restore: bool,
     pub(super) rollout: bool,
     pub(super) seals: bool,
+    pub(super) condition: bool,
 }
 
 /// Both lists are complete, and there is neither a node nor a record.
@@ -39,6 +40,7 @@ fn case(sight: Sight) -> Case {
         restore: true,
         rollout: false,
         seals: false,
+        condition: false,
     }
 }
 
@@ -152,9 +154,20 @@ impl Case {
         self
     }
 
+    /// Nodes are told that they have their own; these two are, and are not, as far as is known.
+    pub(super) fn tells(mut self, told: Option<Uuid>, untold: Option<Uuid>) -> Self {
+        (self.line.told, self.line.untold) = (told, untold);
+        Self { condition: true, ..self }
+    }
+
     pub(super) fn context(&self) -> Context<'_> {
-        let Self { line: _, policy, now, capture, restore, rollout, seals } = self;
-        Context { rollout: *rollout, seals: *seals, ..context(policy, *now, *capture, *restore) }
+        let Self { line: _, policy, now, capture, restore, rollout, seals, condition } = self;
+        Context {
+            rollout: *rollout,
+            seals: *seals,
+            condition: *condition,
+            ..context(policy, *now, *capture, *restore)
+        }
     }
 
     pub(super) fn policy(self, policy: impl Into<Arc<Policy>>) -> Self {

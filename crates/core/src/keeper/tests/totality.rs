@@ -178,10 +178,10 @@ prop_compose! {
         held.dedup_by_key(|end| end.uid);
         let kin = kin.map(Box::new);
         let line = Line {
-            sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None, hindered,
+            sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None, untold: None, hindered,
         };
-        let (policy, seals) = (POLICIES[policy].clone(), false);
-        let mut case = Case { line, policy, now: NOW, capture, restore, rollout, seals };
+        let (policy, seals, condition) = (POLICIES[policy].clone(), false, false);
+        let mut case = Case { line, policy, now: NOW, capture, restore, rollout, seals, condition };
         case = if settled { case.settled() } else { case.judged() };
         let sequence = case.line.seen().and_then(Seen::summary).map(|summary| summary.sequence);
         case.line.agreed = case.line.live().map(|live| live.digest).zip(sequence).filter(|_| agreed);

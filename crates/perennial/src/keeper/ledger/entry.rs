@@ -30,7 +30,7 @@ pub(crate) enum Urgency {
     ProveEnd,
     /// A change on a living node.
     Save,
-    /// Whatever can wait: collection.
+    /// Whatever can wait: collection, and what a status says.
     Later,
 }
 
@@ -203,7 +203,8 @@ impl Entry {
         }
     }
 
-    /// Whether it does not matter when this is done: collection, and a policy that was narrowed. Not a person's word.
+    /// Whether no record is behind until this is done: collection, a policy that was narrowed, what a status says. Not a
+    /// person's word.
     fn can_wait(&self, plan: &Plan) -> bool {
         !matches!(plan, Plan::Rest(_) | Plan::Wait { .. } | Plan::Erase(Erasure::Forgotten))
             && self.urgency(plan) == Urgency::Later
@@ -271,9 +272,10 @@ fn urgency(plan: &Plan, line: &Line, owed: bool) -> Urgency {
     let named = line.seen().and_then(Seen::summary).map(|record| (record.uid, record.state));
     match (plan, line.live()) {
         (Plan::Give(_) | Plan::Patch(_), _) => Urgency::Restore,
-        (Plan::Erase(_), _) => Urgency::Later,
+        // It may be refused, and keeps nothing else waiting then.
+        (Plan::Erase(_) | Plan::Tell { .. }, _) => Urgency::Later,
         (Plan::Save(write), _) if write.braked => Urgency::Later,
-        (Plan::Save(_) | Plan::Tell { .. }, _) => Urgency::Save,
+        (Plan::Save(_), _) => Urgency::Save,
         (Plan::Prove { .. }, Some(_)) => Urgency::ProveRestore,
         (Plan::Prove { .. }, None) => Urgency::ProveEnd,
         (_, Some(live)) => match named {
