@@ -131,3 +131,25 @@ async fn by_default_nothing_but_labels_is_kept_or_given() {
     assert_eq!(record.kept.taints, []);
     assert!(!record.kept.unschedulable);
 }
+
+#[tokio::test]
+async fn what_does_not_fit_into_a_record_is_told_and_leaves_the_one_that_is_there_as_it_is() {
+    let world = World::with_policy(r#"rules: [{annotations: {include: ["*"]}}]"#).await;
+    world.create(full_node()).await;
+    let before = world.record_becomes(NODE, "is open", |record| !record.kept.annotations.is_empty()).await;
+
+    // The API server allows 256 KiB of annotations; in JSON each of these takes six bytes.
+    let large = "\u{1}".repeat(200 * 1024);
+    world.annotate(NODE, "example.com/note", Some(&large)).await;
+    let event = world.event(NODE, "RecordTooLarge").await;
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    world.metric_reaches("records_refused_total", 1.0).await;
+    assert_eq!(world.record(NODE).await, Some(before));
+
+    world.annotate(NODE, "example.com/note", Some("right door")).await;
+    let right = |record: &perennial_core::record::Record| {
+        record.kept.annotations.get("example.com/note").is_some_and(|note| note == "right door")
+    };
+    world.record_becomes(NODE, "is saved again", right).await;
+    assert_eq!(world.metric("records_refused_total"), 1.0, "it is told once");
+}
