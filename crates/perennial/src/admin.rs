@@ -38,14 +38,6 @@ pub use server::Server;
 /// What Prometheus negotiates for the format that `prometheus-client` writes.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const INDEX: &str = "\
-perennial
-  /livez    the process can still make progress (/healthz is the same)
-  /readyz   every part is ready
-  /metrics  OpenMetrics text
-  /         this list; in a browser the status page, where it is not off
-";
-
 const ELSEWHERE: &str = "metrics are served by HTTPS, at --metrics-address, to those who may read them\n";
 
 /// Who may read metrics.
@@ -57,9 +49,21 @@ pub enum Metrics {
     Guarded,
 }
 
+impl Metrics {
+    /// What is served where probes are.
+    #[must_use]
+    pub fn with_probes(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "probes and metrics",
+            Self::Guarded => "probes",
+        }
+    }
+}
+
 /// What the admin server serves: at `/` a list of it.
 pub fn routes(readiness: Readiness, metrics: Metrics) -> Router {
-    machines(readiness, metrics).route("/", get(INDEX))
+    let index = index(&metrics);
+    machines(readiness, metrics).route("/", get(index))
 }
 
 /// The same with the status page, which needs its handle for as long as it is served.
@@ -69,11 +73,28 @@ pub fn routes_with_page(
     sources: page::Sources,
     cluster: Cluster,
 ) -> (Router, AbortOnDropHandle<()>) {
-    let hosts = sources.hosts();
+    let (hosts, index) = (sources.hosts(), index(&metrics));
     let front = async move |headers: HeaderMap| {
-        page::front(&headers, &hosts).unwrap_or_else(|| ([(header::VARY, "accept")], INDEX).into_response())
+        page::front(&headers, &hosts).unwrap_or_else(|| ([(header::VARY, "accept")], index).into_response())
     };
     page::add(machines(readiness, metrics).route("/", get(front)), sources, cluster)
+}
+
+/// What is here, and what is not.
+fn index(metrics: &Metrics) -> String {
+    let metrics = match metrics {
+        Metrics::Open(_) => "OpenMetrics text",
+        Metrics::Guarded => ELSEWHERE.trim_end(),
+    };
+    format!(
+        "\
+perennial
+  /livez    the process can still make progress (/healthz is the same)
+  /readyz   every part is ready
+  /metrics  {metrics}
+  /         this list; in a browser the status page, where it is not off
+"
+    )
 }
 
 /// What machines ask for.

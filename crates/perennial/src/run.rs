@@ -198,7 +198,7 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let _admin = match admin {
         Some(address) => {
             let server = Server::bind(address).await?;
-            info!(address = %server.address(), "serving probes and metrics");
+            info!(address = %server.address(), "serving {}", measured.with_probes());
             let (mut routes, hub) = match sources {
                 Some(sources) => {
                     let (routes, hub) = admin::routes_with_page(readiness, measured, sources, cluster);

@@ -16,10 +16,13 @@ struct Running {
 }
 
 async fn start() -> Running {
+    start_with(Metrics::Open(Arc::new(crate::metrics::registry()))).await
+}
+
+async fn start_with(metrics: Metrics) -> Running {
     let readiness = Readiness::default();
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = server.address();
-    let metrics = Metrics::Open(Arc::new(crate::metrics::registry()));
     let routes = routes(readiness.clone(), metrics);
     let task = tokio::spawn(server.serve(routes, CancellationToken::new()));
     Running { address, readiness, _task: AbortOnDropHandle::new(task) }
@@ -76,8 +79,11 @@ async fn metrics_are_openmetrics_text() {
 #[tokio::test]
 async fn the_index_lists_the_paths_and_others_are_not_found() {
     let admin = start().await;
-    assert!(admin.get("/").await.contains("/metrics"));
+    assert!(admin.get("/").await.contains("  /metrics  OpenMetrics text\n"));
     assert_eq!(status(&admin.get("/debug/pprof").await), "404");
+    let guarded = start_with(Metrics::Guarded).await;
+    assert!(guarded.get("/").await.contains("  /metrics  metrics are served by HTTPS, at --metrics-address"));
+    assert_eq!(status(&guarded.get("/metrics").await), "403");
 }
 
 #[tokio::test]
