@@ -72,7 +72,7 @@ async fn those_who_may_read_metrics_do_and_nobody_else() {
         plane.kubectl_apply(&object.to_string()).await.unwrap();
     }
 
-    let (guarded, open) = (port.address().clone(), keeper.url().replace("http://", ""));
+    let (guarded, open) = (port.address(), keeper.url().replace("http://", ""));
     let jobs = [
         job("may", &guarded, &ca, Some(&may)),
         job("may-not", &guarded, &ca, Some(&may_not)),
