@@ -115,12 +115,14 @@ fuzz: prerequisites ## Feed the parsers anything at all, each for some seconds (
 	    -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0; \
 	done
 
+# Fuzz targets are only checked, on the usual toolchain: without libFuzzer, which would have to be built from C++ and is not linked.
 lint: prerequisites deny ## Check format, clippy and documentation; warnings are errors
 	@cargo fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
 	@cargo clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	cargo fmt --all --check
 	@unformatted=$$(gofmt -l bench) && { [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted" >&2; exit 1; }; }
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	CUSTOM_LIBFUZZER_PATH=/dev/null cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/check
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items --locked
 
 deny: ## Check licences, sources and bans of dependencies; advisories where their database can be reached
