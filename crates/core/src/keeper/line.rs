@@ -273,6 +273,12 @@ impl Line {
         }
     }
 
+    /// Whether a gate stands before it.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.live().and_then(|live| live.content.as_ref()).is_some_and(|content| content.gated)
+    }
+
     /// The record, if there is one.
     #[must_use]
     pub fn seen(&self) -> Option<&Seen> {

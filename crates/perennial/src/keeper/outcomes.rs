@@ -150,8 +150,13 @@ impl Keeper {
             Outcome::TooLarge(bytes) => {
                 let uid = self.ledger.entry(name).and_then(|entry| entry.uid());
                 self.report.too_large(name, uid, bytes);
-                self.ledger.entry_mut(name).line.hindered = true;
-                self.ledger.hold(name);
+                // A gate before it is opened in time all the same.
+                if self.ledger.entry(name).is_some_and(|entry| entry.line.is_gated()) {
+                    let again = Instant::now() + self.config.retry_slowly;
+                    self.ledger.put_off(name, again, Urgency::Restore);
+                } else {
+                    self.ledger.hold(name);
+                }
             }
             Outcome::WouldHave(what) => {
                 let uid = self.uid(name);
