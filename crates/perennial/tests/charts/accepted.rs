@@ -121,6 +121,28 @@ async fn the_manifests_without_helm_are_accepted() {
 }
 
 #[test]
+fn no_role_grants_everything_of_a_kind_or_the_way_to_more() {
+    let mut rules = Vec::new();
+    for name in [PERENNIAL, FLEET] {
+        for example in examples(name) {
+            let rendered = objects(&render_example(name, NAMESPACE, example.as_deref()));
+            let roles = rendered.iter().filter(|object| is(object, "Role") || is(object, "ClusterRole"));
+            rules.extend(roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()));
+        }
+    }
+    assert!(rules.len() > 20, "{}", rules.len());
+    let more = ["escalate", "bind", "impersonate", "nodes/proxy", "serviceaccounts/token", "pods/exec"];
+    for rule in rules {
+        for part in ["apiGroups", "resources", "verbs"] {
+            for word in rule[part].as_array().unwrap() {
+                let word = word.as_str().unwrap();
+                assert!(!word.contains('*') && !more.contains(&word), "{word}: {rule}");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_token_is_mounted_into_nginx() {
     for example in examples(FLEET) {
         let objects = objects(&render_example(FLEET, NAMESPACE, example.as_deref()));

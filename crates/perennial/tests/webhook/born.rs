@@ -251,6 +251,26 @@ async fn would_be_born_with(world: &World, name: &str) -> Labels {
 
 /// The replica that answers stands still, and the node had another life since. Others give it what is right.
 #[tokio::test]
+async fn it_is_answered_without_a_word_to_the_api_server() {
+    let mut world = World::without_keeper("").await;
+    let proxy = Proxy::start(world.kubeconfig()).await.unwrap();
+    let through = connect(proxy.kubeconfig()).await;
+    world.interpose(|_| (through, ()));
+    let _hook = world.start_with_hook().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker-1", &labels).await;
+    world.recorded("worker-1", &labels).await;
+    world.delete("worker-1").await;
+    world.closed("worker-1", &labels).await;
+    // What it watches goes on; whatever it asks from now on is never answered.
+    let unanswered = proxy.inject(Matcher::any().when(|call| !call.verb.streams()), Fault::Hang);
+    let born = world.join("worker-1").await.metadata.labels.unwrap();
+    assert_eq!(born, with(&labels, &own("worker-1")));
+    drop(unanswered);
+    world.is_marked("worker-1").await;
+}
+
+#[tokio::test]
 async fn whatever_a_lagging_answer_got_wrong_is_put_right() {
     let mut world = World::without_keeper("").await;
     world.start_keeper().await;
