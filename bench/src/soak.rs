@@ -264,11 +264,11 @@ impl Hands {
             node.metadata.labels.get_or_insert_default().extend(labels);
         }
         node.metadata.annotations.get_or_insert_default().insert(HAND.to_owned(), self.hand());
-        self.nodes.create(&PostParams::default(), &node).await.map(drop)
+        unless(409, self.nodes.create(&PostParams::default(), &node).await.map(drop))
     }
 
     async fn delete(&self, index: usize) -> kube::Result<()> {
-        self.nodes.delete(&node_name(index), &DeleteParams::default()).await.map(drop)
+        unless(404, self.nodes.delete(&node_name(index), &DeleteParams::default()).await.map(drop))
     }
 
     /// A label changes, or goes.
@@ -289,6 +289,14 @@ impl Hands {
             "status": { "nodeInfo": { "bootID": hand } },
         }));
         self.nodes.patch_status(&node_name(index), &PatchParams::default(), &patch).await.map(drop)
+    }
+}
+
+/// The client asks again where the answer was lost on a busy machine: it is done then, and the answer says so by this code.
+fn unless(code: u16, done: kube::Result<()>) -> kube::Result<()> {
+    match done {
+        Err(kube::Error::Api(status)) if status.code == code => Ok(()),
+        done => done,
     }
 }
 

@@ -206,12 +206,17 @@ fn kept<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_slice(&text).unwrap()
 }
 
+fn counted(rounds: usize) -> String {
+    if rounds == 1 { "one round".to_owned() } else { format!("{rounds} rounds") }
+}
+
 fn section(results: &Results) -> String {
     let Results { setting: Setting { began, commit, machine }, nodes, rounds, manner, .. } = results;
     format!(
         "![Perennial, its peers and the limit at {nodes} nodes](performance-{nodes}.svg)\n\n\
-         Measured on {began} at {commit}, {machine}, {nodes} nodes, {rounds} rounds: the median, the least and the most of the rounds, \
+         Measured on {began} at {commit}, {machine}, {nodes} nodes, {}: the median, the least and the most of the rounds, \
          and how many times Perennial's figure. The limit wrote by {manner}.\n\n{}\nWhat we set out to reach, at this size:\n\n{}\n",
+        counted(*rounds),
         table(results),
         goals(results)
     )
