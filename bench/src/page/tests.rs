@@ -147,6 +147,15 @@ fn the_page_is_of_these_figures() {
     }
     text = filled(&text, "growth", &format!("{PICTURE_OF_GROWTH}\n\n{}\n", growth::table(&all)));
     made.push(("performance-growth.svg".to_owned(), growth::picture(&all)));
+    let shared: Sharing = kept("replicas");
+    let Setting { began, commit, machine } = &shared.setting;
+    let how = format!(
+        "Measured on {began} at {commit}, {machine}, {} nodes, {}: the median, the least and the most, and how many times what one \
+         replica does.",
+        shared.nodes,
+        counted(shared.rounds)
+    );
+    text = filled(&text, "replicas", &format!("{how}\n\n{}\n", sharing::table(&shared)));
     made.push(("performance.md".to_owned(), text));
     let operate = fs::read_to_string(page.with_file_name("operate.md")).unwrap();
     made.push(("operate.md".to_owned(), filled(&operate, "sizes", &sizes::table(&all))));
