@@ -26,7 +26,7 @@ pub(crate) use mass::returned;
 pub(crate) use returns::is_whole;
 
 /// So many single changes and returns are timed.
-const SINGLES: usize = 100;
+const SINGLES: usize = 500;
 /// So many nodes return at once.
 pub(crate) const MANY: usize = 5000;
 /// Nothing written for so long: whoever is measured has come to rest.

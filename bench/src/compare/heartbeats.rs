@@ -21,11 +21,16 @@ const BEGINS: Duration = Duration::from_secs(2);
 /// How long it is watched at rest, to take away what it computes anyway.
 const IDLE: Duration = Duration::from_secs(5);
 const LASTING: Duration = Duration::from_secs(20);
+/// So many of the nodes beat: few enough for each of them to have been heard of before, as after the first minutes of any day.
+const HEARD: u32 = 3 * BEATS;
 
 pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
     // Beside the first alone: to be watched by one more costs the API server something.
     let mut bare = if bout.contender == Contender::Perennial { Some(start_bare(bout)?) } else { None };
     tokio::time::sleep(BEGINS).await;
+    let heard = 0..bout.plan.nodes.min(HEARD as usize);
+    let beats = async |lasting| bout.fleet().heartbeats(heard.clone(), BEATS, lasting).await;
+    beats(Duration::from_secs((HEARD / BEATS).into())).await?;
     let pids = [Some(bout.running()?.pid()), bare.as_ref().map(Process::pid)];
     let idle = {
         let (before, began) = (computed(pids)?, Instant::now());
@@ -34,7 +39,7 @@ pub(super) async fn measure(bout: &mut Bout<'_>) -> anyhow::Result<()> {
         less(computed(pids)?, before).map(|own| own / seconds)
     };
     let (before, began) = (computed(pids)?, Instant::now());
-    let beats = f64::from(u32::try_from(bout.fleet().heartbeats(0..bout.plan.nodes, BEATS, LASTING).await?)?);
+    let beats = f64::from(u32::try_from(beats(LASTING).await?)?);
     let (own, seconds) = (less(computed(pids)?, before), began.elapsed().as_secs_f64());
     let [own, limit] = less(own, idle.map(|idle| idle * seconds)).map(|own| 1e6 * own.max(0.0) / beats);
     bout.add(Case::Heartbeat, own);

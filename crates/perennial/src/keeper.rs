@@ -331,7 +331,7 @@ impl Keeper {
                 self.heard(&name, "node_deleted");
             }
             Event::Unchanged(nodes) => {
-                for name in self.ledger.nodes_unchanged(&nodes) {
+                for name in self.ledger.nodes_unchanged(&nodes, &self.policy, now) {
                     self.heard(&name, "node_applied");
                 }
             }

@@ -317,8 +317,7 @@ impl Line {
         match self.live() {
             Some(before) if before.uid == seen.uid => {
                 seen.mark = seen.mark.max(before.mark);
-                // A young node without a providerID may have got one with this very version: ask again.
-                let ask = before.provider == Provider::Read(None) && seen.is_young(now) && !again;
+                let ask = before.may_learn(now) && !again;
                 if seen.provider == Provider::Unread && !ask {
                     seen.provider = before.provider.clone();
                 }
@@ -464,6 +463,12 @@ impl Live {
     #[must_use]
     pub fn is_young(&self, now: Timestamp) -> bool {
         now.duration_since(self.created) < YOUTH
+    }
+
+    /// Whether it had no `providerID` when that was read, and may have got one with any version since: ask again.
+    #[must_use]
+    pub fn may_learn(&self, now: Timestamp) -> bool {
+        self.provider == Provider::Read(None) && self.is_young(now)
     }
 
     /// Works out what the policy keeps of it, beside what is recorded.

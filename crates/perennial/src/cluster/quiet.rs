@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 /// How long they are held back at most.
-const HELD: Duration = Duration::from_secs(1);
+const HELD: Duration = Duration::from_millis(250);
 /// How many at most.
 const MANY: usize = 1000;
 

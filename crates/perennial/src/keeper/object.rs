@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::born::{is_gated, stamped};
-use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen, YOUTH};
+use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen};
 use perennial_core::kept::{Content, Digest, Pairs, Taint};
 use perennial_core::policy::Policy;
 use perennial_core::record::{DATA_KEY, ParseError, Record, SEAL, Seals, Summary, Version, record_node};
@@ -19,6 +19,8 @@ use crate::cluster::{Followed, Glance, Message, Meta, Outline, outline, version}
 
 /// What stands for the policy of what a person wrote into a record.
 const BY_HAND: &[u8] = b"a hand";
+/// For so long after its birth a node is patched, and others write it at the same time.
+const NEWBORN: SignedDuration = SignedDuration::from_mins(1);
 
 /// A Node, whole or by its metadata alone.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +86,7 @@ impl Followed for NodeObject {
         &self.metadata
     }
 
-    /// A heartbeat of a node that has found its place. One that is young may yet be told which machine it is.
+    /// A heartbeat. What is heard of a newborn is passed on at once: its version is needed to patch it.
     fn glance<'a>(message: &'a Message, now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
         match message {
             Message::Json(line) => Self::glance_json(line, now, hasher),
@@ -100,8 +102,7 @@ impl Followed for NodeObject {
 impl NodeObject {
     fn glance_protobuf<'a>(frame: &Bytes, now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
         let outlined = outline(frame.clone())?;
-        let settled = now.duration_since(outlined.created()?) > YOUTH;
-        if outlined.deletion_timestamp.is_some() || !settled {
+        if outlined.deletion_timestamp.is_some() || is_newborn(outlined.created()?, now) {
             return None;
         }
         let (uid, version) = (outlined.uid()?, outlined.version()?);
@@ -142,8 +143,8 @@ impl NodeObject {
             annotations: Option<&'a RawValue>,
         }
         let Line { kind, object: Object { metadata, spec } } = serde_json::from_slice(line).ok()?;
-        let settled = now.duration_since(metadata.creation_timestamp) > YOUTH;
-        if kind != "MODIFIED" || metadata.deletion_timestamp.is_some() || !settled {
+        let newborn = is_newborn(metadata.creation_timestamp, now);
+        if kind != "MODIFIED" || metadata.deletion_timestamp.is_some() || newborn {
             return None;
         }
         let matters =
@@ -238,6 +239,11 @@ impl NodeObject {
             seen_at,
         }
     }
+}
+
+/// Whether a node may have registered just now.
+fn is_newborn(created: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(created) < NEWBORN
 }
 
 /// Whether an annotation can matter to a decision: many nodes carry large ones that never do.

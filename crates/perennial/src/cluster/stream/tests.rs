@@ -149,11 +149,11 @@ async fn what_is_held_back_is_told_though_nothing_follows_it() {
                 Event::Unchanged(nodes) => nodes.iter().map(|node| node.version).collect(),
                 other => panic!("{other:?}"),
             };
-            told.push((began.elapsed().as_secs(), versions));
+            told.push((began.elapsed().as_millis(), versions));
         }
     };
     tokio::join!(listened, hears);
-    assert_eq!(told, [(0, vec![1]), (101, vec![2]), (201, vec![3])]);
+    assert_eq!(told, [(0, vec![1]), (100_250, vec![2]), (200_250, vec![3])]);
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn what_could_not_be_read_is_not_taken_for_told() {
 }
 
 #[tokio::test]
-async fn every_word_of_a_young_node_and_every_one_of_a_list_is_told() {
+async fn every_word_of_a_newborn_and_every_one_of_a_list_is_told() {
     let mut heard = Heard::new();
     let now = Timestamp::now().to_string();
     heard.hear("MODIFIED", 1, "blue", &now).await;

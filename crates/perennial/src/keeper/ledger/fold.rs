@@ -51,11 +51,10 @@ impl Ledger {
         let fingerprint = node.fingerprint(policy);
         let entry = self.entry_mut(&name);
         entry.node_list = list;
-        // A young node without a machine may have been told which one it is, and metadata does not show it.
         if let Sight::Live(live) = &mut entry.line.sight
             && entry.fingerprint == fingerprint
             && live.uid == node.metadata.uid
-            && !(live.provider == Provider::Read(None) && live.is_young(now))
+            && !live.may_learn(now)
         {
             live.version = live.version.max(version);
             // A line that lagged behind its record may have caught up with it.
@@ -70,9 +69,16 @@ impl Ledger {
         Some(name)
     }
 
-    /// Nodes are as they were, at other versions. Returns those whose record a line that lagged may have caught up with.
-    pub(crate) fn nodes_unchanged(&mut self, nodes: &[Unchanged]) -> Vec<Name> {
-        let mut caught_up = Vec::new();
+    /// Nodes are as they were, at other versions. Returns those of which a decision may be another now: a line that lagged
+    /// may have caught up with its record, and a young node without a machine may have been told which one it is, which
+    /// its metadata does not show.
+    pub(crate) fn nodes_unchanged(
+        &mut self,
+        nodes: &[Unchanged],
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Vec<Name> {
+        let mut news = Vec::new();
         for Unchanged { name, uid, version } in nodes {
             self.told = self.told.max(*version);
             if let Some(pulse) = self.lines.asleep(name)
@@ -87,13 +93,18 @@ impl Ledger {
             if let Sight::Live(live) = &mut entry.line.sight
                 && live.uid == *uid
             {
+                // Where whole nodes are watched it would have been told as another one.
+                let ask = *version > live.version && live.may_learn(now) && !policy.needs_spec();
                 live.version = live.version.max(*version);
-                if entry.skipped == Some(Why::Lagging) {
-                    caught_up.push(name);
+                if ask {
+                    live.provider = Provider::Unread;
+                }
+                if ask || entry.skipped == Some(Why::Lagging) {
+                    news.push(name);
                 }
             }
         }
-        caught_up
+        news
     }
 
     /// Folds a node that was read directly: even what did not change may have been dropped before.

@@ -73,6 +73,10 @@ impl Fixture {
         ledger.look(name, &view)
     }
 
+    fn beat(&mut self, beats: &[Unchanged]) -> Vec<Name> {
+        self.ledger.nodes_unchanged(beats, &self.policy, NOW)
+    }
+
     fn delete(&mut self, node: &str, uid: u128, version: Version, label: Option<&str>) -> Name {
         let name = self.ledger.node_deleted(object(node, uid, version, label), "x", &self.policy, NOW);
         self.look(&name);
@@ -179,23 +183,54 @@ fn records_of_another_history_are_those_from_beyond_its_head() {
     assert!(fixture.ledger.judge_histories(30).is_empty(), "they are told once");
 }
 
+fn beat(name: &str, uid: u128, version: Version) -> Unchanged {
+    Unchanged { name: name.into(), uid: Uuid::from_u128(uid), version }
+}
+
 #[test]
 fn a_heartbeat_moves_the_version_of_the_life_that_it_is_of_and_nothing_else() {
     let mut fixture = Fixture::synced();
     let name = fixture.apply("a", 1, 10, Some("x")).unwrap();
-    let beat = |name: &str, uid, version| Unchanged { name: name.into(), uid: Uuid::from_u128(uid), version };
     let version = |fixture: &Fixture| fixture.ledger.entry("a").unwrap().line.live().unwrap().version;
-    assert!(
-        fixture.ledger.nodes_unchanged(&[beat("a", 1, 12), beat("a", 2, 13), beat("b", 1, 14)]).is_empty()
-    );
+    assert!(fixture.beat(&[beat("a", 1, 12), beat("a", 2, 13), beat("b", 1, 14)]).is_empty());
     assert_eq!(version(&fixture), 12);
     assert!(fixture.ledger.entry("b").is_none());
     // One that was told late does not turn it back.
-    fixture.ledger.nodes_unchanged(&[beat("a", 1, 11)]);
+    fixture.beat(&[beat("a", 1, 11)]);
     assert_eq!(version(&fixture), 12);
     fixture.delete(&name, 1, 15, Some("x"));
-    assert!(fixture.ledger.nodes_unchanged(&[beat("a", 1, 14)]).is_empty());
+    assert!(fixture.beat(&[beat("a", 1, 14)]).is_empty());
     assert!(fixture.ledger.entry("a").unwrap().line.live().is_none());
+}
+
+#[test]
+fn with_a_heartbeat_a_young_node_without_a_machine_may_have_got_one_and_is_read_again() {
+    let mut fixture = Fixture::synced();
+    fixture.policy = Policy::parse("rules: [{identity: provider}]").unwrap();
+    let read = |fixture: &mut Fixture, version: Version, id: Option<&str>| {
+        let (name, plan) = fixture.next().unwrap();
+        assert_eq!(plan, Plan::ReadNode);
+        let metadata = json!({
+            "name": "a", "uid": Uuid::from_u128(1), "resourceVersion": version.to_string(), "labels": { "team": "x" },
+        });
+        let node =
+            serde_json::from_value(json!({ "metadata": metadata, "spec": { "providerID": id } })).unwrap();
+        fixture.ledger.done(&name);
+        assert!(fixture.ledger.node_read(&name, node, "x", &fixture.policy, NOW));
+        fixture.look(&name);
+    };
+    fixture.apply("a", 1, 10, Some("x"));
+    read(&mut fixture, 11, None);
+    let (name, plan) = fixture.next().unwrap();
+    fixture.write(&name, &plan, 20);
+    assert!(fixture.beat(&[beat("a", 1, 11)]).is_empty(), "that version was read");
+    assert_eq!(fixture.beat(&[beat("a", 1, 12)]), ["a".into()]);
+    fixture.look(&name);
+    read(&mut fixture, 12, Some("machine"));
+    let (_, plan) = fixture.next().unwrap();
+    fixture.write(&name, &plan, 30);
+    assert!(fixture.beat(&[beat("a", 1, 13)]).is_empty(), "it is known for good");
+    assert!(fixture.next().is_none());
 }
 
 #[test]
