@@ -3,7 +3,6 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use futures::AsyncReadExt as _;
 use http::Request;
 use http::header::ACCEPT;
@@ -71,12 +70,13 @@ fn start_bare(bout: &Bout<'_>) -> anyhow::Result<Process> {
 pub(crate) async fn watch() -> anyhow::Result<()> {
     let client = Client::try_default().await?;
     let path = "/api/v1/nodes";
-    let version = now(&client, path).await?;
-    let request = Request::get(format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400"));
-    let request = request.header(ACCEPT, METADATA).body(Vec::new())?;
-    let mut stream = std::pin::pin!(client.request_stream(request).await?);
     let mut buffer = vec![0; 1 << 16];
+    // Servers end watches when they see fit.
     loop {
-        ensure!(stream.read(&mut buffer).await? > 0, "the watch ended before its time");
+        let version = now(&client, path).await?;
+        let request = Request::get(format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=14400"));
+        let request = request.header(ACCEPT, METADATA).body(Vec::new())?;
+        let mut stream = std::pin::pin!(client.request_stream(request).await?);
+        while stream.read(&mut buffer).await? > 0 {}
     }
 }
