@@ -43,7 +43,7 @@ pub mod prove;
 pub mod undo;
 mod write;
 
-pub use decide::{Context, decide};
+pub use decide::{Context, decide, expired};
 pub use line::{Body, End, Kin, Line, Live, Provider, RecordSight, Seen, Sight, YOUTH};
 pub use mark::{Hand, Mark};
 pub use plan::{Erasure, Notice, Patch, Plan, Why, Write};

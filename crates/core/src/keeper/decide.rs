@@ -332,16 +332,8 @@ impl Case<'_> {
     }
 
     fn erasure(&self, summary: &Summary) -> Option<Erasure> {
-        let policy = self.cx.policy;
-        if summary.empty && self.cx.now >= due(summary.since, policy.empty_retention()) {
-            Some(Erasure::Empty)
-        } else if summary.state == State::Closed && self.cx.now >= due(summary.since, policy.retention()) {
-            Some(Erasure::Expired)
-        } else if summary.state == State::Closed && self.line.over_cap {
-            Some(Erasure::OverCap)
-        } else {
-            None
-        }
+        let over_cap = summary.state == State::Closed && self.line.over_cap;
+        expired(summary, self.cx.policy, self.cx.now).or(over_cap.then_some(Erasure::OverCap))
     }
 
     fn close(&self, record: Option<&Record>, memory: Memory) -> Write {
@@ -372,6 +364,18 @@ impl Case<'_> {
 
     fn capture(&self, plan: impl FnOnce() -> Plan) -> Plan {
         if self.cx.capture { plan() } else { Plan::Rest(Why::CaptureOff) }
+    }
+}
+
+/// Why a record has been kept for long enough, if it has.
+#[must_use]
+pub fn expired(summary: &Summary, policy: &Policy, now: Timestamp) -> Option<Erasure> {
+    if summary.empty && now >= due(summary.since, policy.empty_retention()) {
+        Some(Erasure::Empty)
+    } else if summary.state == State::Closed && now >= due(summary.since, policy.retention()) {
+        Some(Erasure::Expired)
+    } else {
+        None
     }
 }
 

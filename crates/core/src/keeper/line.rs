@@ -213,6 +213,16 @@ impl Seen {
         Some(summary)
     }
 
+    /// Whether it may be collected one day: its node is gone, or it has nothing to give.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        match &self.body {
+            Body::Summary(summary) => summary.state == State::Closed || summary.empty,
+            Body::Whole(record) => record.state == State::Closed || record.is_empty(),
+            Body::Unread { .. } | Body::Unreadable { .. } | Body::Newer => false,
+        }
+    }
+
     /// The version of its node at which it was true, as it says itself; 0 where that is not known.
     #[must_use]
     pub fn node_version(&self) -> Version {

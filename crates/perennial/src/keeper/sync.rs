@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use perennial_core::keeper::{Seen, expired};
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
 use tokio::task::{JoinError, JoinSet};
@@ -134,21 +136,27 @@ impl Keeper {
             return;
         }
         self.records = self.ledger.counts().records;
-        let mut closed = Vec::new();
-        let mut empty = Vec::new();
-        for (name, summary) in self.ledger.records() {
+        let now = Timestamp::now();
+        let (mut closed, mut due) = (Vec::new(), Vec::new());
+        for (name, entry) in self.ledger.spent() {
+            let Some(summary) = entry.seen().and_then(Seen::summary) else { continue };
             if summary.state == State::Closed {
-                closed.push((summary.since, name.clone()));
-            } else if summary.empty {
-                empty.push(name.clone());
+                closed.push((summary.since, name.clone(), entry.line.over_cap));
+            }
+            if expired(&summary, &self.policy, now).is_some() {
+                due.push(name.clone());
             }
         }
         closed.sort();
         let over = closed.len().saturating_sub(self.policy.max_absent());
-        for (place, (_, name)) in closed.iter().enumerate() {
-            self.ledger.entry_mut(name).line.over_cap = place < over;
+        for (place, (_, name, was_over)) in closed.into_iter().enumerate() {
+            let is_over = place < over;
+            if is_over || was_over {
+                self.ledger.entry_mut(&name).line.over_cap = is_over;
+                due.push(name);
+            }
         }
-        for name in closed.into_iter().map(|(_, name)| name).chain(empty) {
+        for name in due {
             self.look(&name);
         }
     }

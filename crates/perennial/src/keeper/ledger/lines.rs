@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 
 use bitflags::bitflags;
-use perennial_core::keeper::{Provider, Why};
+use perennial_core::keeper::{Provider, Seen, Why};
 use perennial_core::record::Version;
 use uuid::Uuid;
 
@@ -69,6 +69,8 @@ bitflags! {
         const CHURNED = 1 << 3;
         /// See [`Entry::held`].
         const HELD = 1 << 4;
+        /// Its record may be collected one day.
+        const SPENT = 1 << 5;
     }
 }
 
@@ -85,6 +87,7 @@ impl Pulse {
         signs.set(Signs::PENDING, entry.pending.is_some());
         signs.set(Signs::CHURNED, entry.churn > 0);
         signs.set(Signs::HELD, entry.held);
+        signs.set(Signs::SPENT, entry.seen().is_some_and(Seen::is_spent));
         Self {
             version: live.map_or(0, |live| live.version),
             fingerprint: entry.fingerprint,

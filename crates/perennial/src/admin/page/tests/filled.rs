@@ -313,7 +313,7 @@ impl Filled {
                         if all {
                             println!("measured: the whole fleet is answered in {:?}", started.elapsed());
                         }
-                        let records = self.ledger.records().count();
+                        let records = self.ledger.counts().records;
                         let churners = vec![(Name::from("web-00811"), 14), (Name::from("batch-00002"), 3)];
                         let fleet = Fleet { cells, synced: true, inflight: 0, records, braked: false, churners };
                         drop(to.send(fleet));

@@ -109,3 +109,26 @@ fn a_fleet_at_rest_takes_little_more_than_what_is_special_about_each_node() {
     let bytes = fleet.ledger.lines.bytes() / 3000;
     assert!(bytes < 200, "{bytes} for a line that remembers its record");
 }
+
+#[test]
+fn what_may_be_collected_is_closed_or_empty_and_found_without_waking_the_rest() {
+    let mut fleet = Fixture::with_two_records();
+    assert_eq!(fleet.ledger.spent().count(), 0);
+    // One is away, and recorded as that; the other has nothing left.
+    fleet.delete("a", 10, 30, Some("x"));
+    fleet.apply("b", 20, 31, None);
+    for version in [40, 41] {
+        let (name, plan) = fleet.next().unwrap();
+        fleet.write(&name, &plan, version);
+    }
+    fleet.ledger.rest();
+    let mut spent: Vec<_> = fleet.ledger.spent().map(|(name, _)| name.to_string()).collect();
+    spent.sort();
+    assert_eq!(spent, ["a", "b"]);
+    assert_eq!(fleet.ledger.lines.awake(), 0);
+    // Whoever has something again is not.
+    fleet.apply("b", 20, 50, Some("x"));
+    let (name, plan) = fleet.next().unwrap();
+    fleet.write(&name, &plan, 51);
+    assert_eq!(fleet.ledger.spent().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), ["a"]);
+}
