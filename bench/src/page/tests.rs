@@ -12,6 +12,7 @@ use super::sizes::{self, heartbeats, mebibytes};
 use super::{sharing, soaked};
 use crate::replicas::{Sharing, Turn};
 use crate::results::{Case, Results, Sample, Setting, Who};
+use crate::soak::Soaked;
 use crate::soak::tests::soaked as one_soaked;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -156,6 +157,9 @@ fn the_page_is_of_these_figures() {
         counted(shared.rounds)
     );
     text = filled(&text, "replicas", &format!("{how}\n\n{}\n", sharing::table(&shared)));
+    let soak: Soaked = kept("soak");
+    text = filled(&text, "soak", &format!("{PICTURE_OF_SOAK}\n\n{}\n", soaked::table(&soak)));
+    made.push(("performance-soak.svg".to_owned(), soaked::picture(&soak)));
     made.push(("performance.md".to_owned(), text));
     let operate = fs::read_to_string(page.with_file_name("operate.md")).unwrap();
     made.push(("operate.md".to_owned(), filled(&operate, "sizes", &sizes::table(&all))));
@@ -189,6 +193,7 @@ fn the_chart_gives_a_replica_what_the_largest_fleet_takes() {
 
 const PICTURE_OF_GROWTH: &str =
     "![How memory, a start, a heartbeat and a change grow](performance-growth.svg)";
+const PICTURE_OF_SOAK: &str = "![What each replica takes, over half an hour](performance-soak.svg)";
 
 /// The page with this between two of its marks.
 fn filled(page: &str, what: &str, with: &str) -> String {
