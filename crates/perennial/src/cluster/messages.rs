@@ -41,8 +41,8 @@ pub(crate) enum Message {
 pub(super) struct Messages<B = Body> {
     body: B,
     encoding: Encoding,
-    /// What has come and was not taken yet.
-    waiting: BytesMut,
+    /// What has come and was not taken yet. Most of it is a message of its own, and is passed on as it lies there.
+    waiting: Bytes,
     /// So much of it has no end of a line.
     looked: usize,
 }
@@ -73,7 +73,7 @@ impl Messages {
 
 impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Messages<B> {
     pub(super) fn of(body: B, encoding: Encoding) -> Self {
-        Self { body, encoding, waiting: BytesMut::new(), looked: 0 }
+        Self { body, encoding, waiting: Bytes::new(), looked: 0 }
     }
 
     /// The next one, or `None` if there are no more. One that broke off is none.
@@ -92,7 +92,7 @@ impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Messages<B
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        self.waiting.extend_from_slice(&data);
+                        self.came(data);
                     }
                 }
                 // As servers end a watch that lasted long enough, and as those end that are killed.
@@ -104,10 +104,21 @@ impl<B: hyper::body::Body<Data = Bytes, Error = kube::Error> + Unpin> Messages<B
 }
 
 impl<B> Messages<B> {
+    fn came(&mut self, data: Bytes) {
+        if self.waiting.is_empty() {
+            self.waiting = data;
+            return;
+        }
+        let begun = std::mem::take(&mut self.waiting);
+        let mut waiting = begun.try_into_mut().unwrap_or_else(|begun| BytesMut::from(&*begun));
+        waiting.extend_from_slice(&data);
+        self.waiting = waiting.freeze();
+    }
+
     /// The first line of what has come, with its end.
     fn line(&mut self) -> Result<Option<Bytes>, ApiError> {
         if let Some(end) = memchr::memchr(b'\n', &self.waiting[self.looked..]) {
-            let line = self.waiting.split_to(self.looked + end + 1).freeze();
+            let line = self.waiting.split_to(self.looked + end + 1);
             self.looked = 0;
             return Ok(Some(line));
         }
@@ -123,7 +134,7 @@ impl<B> Messages<B> {
             return Ok(None);
         }
         self.waiting.advance(LENGTH);
-        Ok(Some(self.waiting.split_to(length).freeze()))
+        Ok(Some(self.waiting.split_to(length)))
     }
 }
 
