@@ -6,13 +6,15 @@
 //! Only what is asked for by metadata alone comes like this. The numbers are those of Kubernetes' own `generated.proto`
 //! files, which never change.
 
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
+
 use bytes::{Buf as _, Bytes};
 use jiff::Timestamp;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 use perennial_core::kept::Pairs;
 use perennial_core::record::Version;
-use prost::Message;
+use prost::{Message, decode_length_delimiter};
 use uuid::Uuid;
 
 use super::Meta;
@@ -47,13 +49,6 @@ struct PartialObjectMetadata {
     metadata: Option<ObjectMeta>,
 }
 
-/// The same, at a glance.
-#[derive(Clone, PartialEq, Message)]
-struct OutlinedObject {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<Outline>,
-}
-
 #[derive(Clone, PartialEq, Message)]
 struct ObjectMeta {
     #[prost(string, tag = "1")]
@@ -77,26 +72,19 @@ struct ObjectMeta {
 }
 
 /// Metadata at a glance: nothing is made of what it bears.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Outline {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(crate) name: Bytes,
-    #[prost(bytes = "bytes", tag = "5")]
-    uid: Bytes,
-    #[prost(bytes = "bytes", tag = "6")]
-    resource_version: Bytes,
-    #[prost(message, optional, tag = "8")]
-    creation_timestamp: Option<Time>,
-    #[prost(message, optional, tag = "9")]
-    pub(crate) deletion_timestamp: Option<Time>,
-    #[prost(bytes = "bytes", repeated, tag = "11")]
-    pub(crate) labels: Vec<Bytes>,
-    #[prost(bytes = "bytes", repeated, tag = "12")]
-    pub(crate) annotations: Vec<Bytes>,
+#[derive(Debug)]
+pub(crate) struct Outline<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) uid: Uuid,
+    pub(crate) version: Version,
+    pub(crate) created: Timestamp,
+    pub(crate) terminating: bool,
+    /// Its labels and annotations as they were sent, hashed.
+    pub(crate) bears: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Time {
+struct Time {
     #[prost(int64, tag = "1")]
     seconds: i64,
     #[prost(int32, tag = "2")]
@@ -138,13 +126,59 @@ pub(super) fn event<T>(frame: Bytes, make: fn(Meta) -> T) -> Result<Heard<T>, St
     })
 }
 
-/// What a glance at an event shows of something that changed; `None` for any other event.
-pub(crate) fn outline(frame: Bytes) -> Option<Outline> {
-    let (kind, raw) = unwrapped(frame).ok()?;
-    if kind != b"MODIFIED"[..] {
+/// What a glance at an event shows of something that changed; `None` for any other event, and for what cannot be read at a
+/// glance. Of all that is heard most is heartbeats: it goes through the bytes once, and copies none.
+pub(crate) fn outline<'a>(frame: &'a [u8], hasher: &RandomState) -> Option<Outline<'a>> {
+    if part(frame, 1)? != b"MODIFIED" {
         return None;
     }
-    decoded::<OutlinedObject>(raw).ok()?.metadata
+    let raw = part(part(frame, 2)?, 1)?.strip_prefix(MAGIC)?;
+    let mut metadata = part(part(raw, 2)?, 1)?;
+    let (mut name, mut id, mut at, mut created) = (None, None, None, None);
+    let (mut terminating, mut bears) = (false, hasher.build_hasher());
+    while !metadata.is_empty() {
+        match field(&mut metadata)? {
+            (1, value) => name = Some(value),
+            (5, value) => id = uid(value),
+            (6, value) => at = version(value),
+            (8, value) => created = Time::decode(value).ok().and_then(Time::into_timestamp),
+            (9, _) => terminating = true,
+            pair @ (11 | 12, _) => pair.hash(&mut bears),
+            _ => {}
+        }
+    }
+    Some(Outline {
+        name: str::from_utf8(name?).ok()?,
+        uid: id?,
+        version: at?,
+        created: created?,
+        terminating,
+        bears: bears.finish(),
+    })
+}
+
+/// The last of a message's fields with this number.
+fn part(mut message: &[u8], number: usize) -> Option<&[u8]> {
+    let mut found = None;
+    while !message.is_empty() {
+        let (other, value) = field(&mut message)?;
+        found = if other == number { Some(value) } else { found };
+    }
+    found
+}
+
+/// Takes the next field off a message: its number, and its bytes if it has any. `None` for what metadata does not have.
+fn field<'a>(message: &mut &'a [u8]) -> Option<(usize, &'a [u8])> {
+    // Keys, lengths and plain numbers are written alike.
+    let key = decode_length_delimiter(&mut *message).ok()?;
+    let length = match key & 7 {
+        0 => decode_length_delimiter(&mut *message).map(|_| 0).ok()?,
+        2 => decode_length_delimiter(&mut *message).ok()?,
+        _ => return None,
+    };
+    let (value, rest) = message.split_at_checked(length)?;
+    *message = rest;
+    Some((key >> 3, value))
 }
 
 /// The API server's own words, if they are in protobuf: whoever asks for that gets refusals like that.
@@ -176,20 +210,6 @@ fn version(bytes: &[u8]) -> Option<Version> {
 
 fn uid(bytes: &[u8]) -> Option<Uuid> {
     Uuid::try_parse_ascii(bytes).ok()
-}
-
-impl Outline {
-    pub(crate) fn uid(&self) -> Option<Uuid> {
-        uid(&self.uid)
-    }
-
-    pub(crate) fn version(&self) -> Option<Version> {
-        version(&self.resource_version)
-    }
-
-    pub(crate) fn created(&self) -> Option<Timestamp> {
-        self.creation_timestamp?.into_timestamp()
-    }
 }
 
 impl Time {
@@ -316,9 +336,43 @@ pub(super) mod tests {
         assert_eq!((&*meta.name, meta.uid, meta.resource_version), ("worker-1", Uuid::from_u128(1), 12));
         assert_eq!(meta.creation_timestamp, Some("2026-01-02T03:04:05Z".parse().unwrap()));
         assert_eq!((meta.deletion_timestamp, &*meta.labels.unwrap()["team"]), (None, "blue"));
-        let outlined = outline(frame).unwrap();
-        assert_eq!((outlined.uid(), outlined.version()), (Some(Uuid::from_u128(1)), Some(12)));
-        assert_eq!((&*outlined.name, outlined.labels.len()), (&b"worker-1"[..], 1));
+        let Outline { name, uid, version, created, terminating, bears: _ } =
+            outline(&frame, &RandomState::new()).unwrap();
+        assert_eq!((name, uid, version), ("worker-1", meta.uid, meta.resource_version));
+        assert_eq!((Some(created), terminating), (meta.creation_timestamp, false));
+    }
+
+    #[test]
+    fn a_glance_tells_apart_what_differs_in_anything_but_the_version() {
+        let hasher = RandomState::new();
+        let bears = |change: fn(&mut ObjectMeta)| {
+            let pairs = Pairs::from([("a".to_owned(), "b".to_owned()), ("c".to_owned(), String::new())]);
+            let (labels, annotations) = (pairs.clone(), pairs);
+            let creation_timestamp = Some(Time { seconds: 1, nanos: 0 });
+            let mut metadata =
+                ObjectMeta { labels, annotations, creation_timestamp, ..metadata("worker-1", 12) };
+            change(&mut metadata);
+            outline(&sent("MODIFIED", &of(metadata)), &hasher).unwrap().bears
+        };
+        let one = bears(|_| ());
+        assert_eq!(bears(|metadata| metadata.resource_version = "13".into()), one);
+        let others = [
+            bears(|metadata| metadata.labels.clear()),
+            bears(|metadata| metadata.annotations.clear()),
+            bears(|metadata| metadata.annotations.remove("a").map(drop).unwrap()),
+            bears(|metadata| metadata.labels.insert("d".to_owned(), String::new()).map_or((), drop)),
+            bears(|metadata| metadata.labels.insert("a".to_owned(), "bc".to_owned()).map(drop).unwrap()),
+        ];
+        assert!(others.iter().all(|other| *other != one), "{others:?}, {one}");
+    }
+
+    #[test]
+    fn what_is_no_change_has_no_outline() {
+        let born = "2026-01-02T03:04:05Z";
+        for kind in ["ADDED", "DELETED", "BOOKMARK", "ERROR"] {
+            let frame = frame(kind, "worker-1", 12, born, "blue");
+            assert!(outline(&frame, &RandomState::new()).is_none(), "{kind}");
+        }
     }
 
     #[test]
@@ -346,9 +400,32 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
+        fn a_glance_shows_what_a_reading_would(
+            name in "[a-z0-9.-]{1,60}",
+            at in any::<u64>(),
+            seconds in 0..10_000_000_000_i64,
+            dies in any::<bool>(),
+            generation in any::<Option<i64>>(),
+            pairs in prop::collection::btree_map(".{0,9}", ".{0,200}", 0..9),
+        ) {
+            let creation_timestamp = Some(Time { seconds, nanos: 0 });
+            let deletion_timestamp = dies.then_some(Time { seconds, nanos: 0 });
+            let (labels, annotations) = (pairs.clone(), pairs);
+            let metadata = ObjectMeta {
+                generation, creation_timestamp, deletion_timestamp, labels, annotations, ..metadata(&name, at)
+            };
+            let frame = sent("MODIFIED", &of(metadata));
+            let glanced = outline(&frame, &RandomState::new()).unwrap();
+            let Ok(Heard::Applied(meta)) = read(frame.clone()) else { panic!("not read") };
+            prop_assert_eq!((glanced.name, glanced.uid), (&*meta.name, meta.uid));
+            prop_assert_eq!((glanced.version, Some(glanced.created)), (meta.resource_version, meta.creation_timestamp));
+            prop_assert_eq!(glanced.terminating, meta.deletion_timestamp.is_some());
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(bytes.clone().into());
-            let _ = outline(bytes.clone().into());
+            let _ = outline(&bytes, &RandomState::new());
             let _ = status(&[MAGIC, &bytes].concat());
         }
 
@@ -357,8 +434,8 @@ pub(super) mod tests {
             let mut bytes = frame("MODIFIED", "worker-1", 12, "2026-01-02T03:04:05Z", "blue").to_vec();
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            let _ = event(bytes.clone().into(), NodeObject::of_metadata().unwrap());
-            let _ = outline(bytes.into());
+            let _ = outline(&bytes, &RandomState::new());
+            let _ = event(bytes.into(), NodeObject::of_metadata().unwrap());
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 
-use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use perennial_core::keeper::born::{is_gated, stamped};
 use perennial_core::keeper::{Body, End, Hand, Live, Mark, Provider, Seen};
@@ -100,15 +99,10 @@ impl Followed for NodeObject {
 }
 
 impl NodeObject {
-    fn glance_protobuf<'a>(frame: &Bytes, now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
-        let outlined = outline(frame.clone())?;
-        if outlined.deletion_timestamp.is_some() || is_newborn(outlined.created()?, now) {
-            return None;
-        }
-        let (uid, version) = (outlined.uid()?, outlined.version()?);
-        let Outline { name, labels, annotations, .. } = &outlined;
-        let matters = hasher.hash_one((labels, annotations));
-        Some(Glance { name: String::from_utf8(name.to_vec()).ok()?.into(), uid, version, matters })
+    fn glance_protobuf<'a>(frame: &'a [u8], now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
+        let Outline { name, uid, version, created, terminating, bears: matters } = outline(frame, hasher)?;
+        let passed_on = terminating || is_newborn(created, now);
+        (!passed_on).then(|| Glance { name: name.into(), uid, version, matters })
     }
 
     fn glance_json<'a>(line: &'a [u8], now: Timestamp, hasher: &RandomState) -> Option<Glance<'a>> {
