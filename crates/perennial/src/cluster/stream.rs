@@ -338,6 +338,7 @@ impl<T: Followed> Stream<T> {
 
     async fn end_list(&mut self, version: Version) -> Result<(), Broken> {
         self.listed = true;
+        self.heard = Instant::now();
         self.reached(version);
         if let Some(since) = self.gap.take() {
             self.tell(Event::Unobserved(since.elapsed())).await?;
@@ -471,7 +472,6 @@ impl<T: Followed> Stream<T> {
     fn reached(&mut self, version: Version) {
         if self.listed {
             self.at = self.at.max(Some(version));
-            self.heard = Instant::now();
             self.failures = 0;
         }
     }
