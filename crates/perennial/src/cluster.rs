@@ -28,7 +28,7 @@ pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
 pub(crate) use messages::Message;
 pub(crate) use object::{List, Meta, version};
-pub(crate) use proto::{Outline, outline};
+pub(crate) use proto::{ConfigMap, Outline, PROTOBUF, outline};
 pub(crate) use quiet::{Glance, Unchanged};
 pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
 

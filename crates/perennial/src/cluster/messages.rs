@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 
 use super::ApiError;
+use super::proto::PROTOBUF;
 
 /// No object is that large: etcd takes a tenth of it.
 const LONGEST: usize = 1 << 24;
@@ -17,7 +18,6 @@ const LONGEST: usize = 1 << 24;
 /// Metadata alone, in protobuf if the server has it.
 const PREFERRED: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
                          application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const PROTOBUF: &[u8] = b"application/vnd.kubernetes.protobuf";
 /// A message in protobuf has its length before it, in so many bytes.
 const LENGTH: usize = 4;
 
@@ -64,7 +64,7 @@ impl Messages {
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {
             let kind = parts.headers.get(CONTENT_TYPE);
-            let protobuf = kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF));
+            let protobuf = kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()));
             return Ok(Self::of(body, if protobuf { Encoding::Protobuf } else { Encoding::Json }));
         }
         Err(ApiError::of_answer(&parts, &body.collect_bytes().await?))
