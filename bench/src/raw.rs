@@ -16,10 +16,18 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::ConfigExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use perennial_testkit::ControlPlane;
+use prost::Message;
 use serde_json::Value;
+
+use crate::shapes::ConfigMap;
 
 /// Only the metadata come back: nobody reads the rest.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// A line of a table, as kubectl shows it, and the metadata.
+pub(crate) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+/// What goes out; and as an answer, all of it comes back.
+pub(crate) const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// How requests are carried, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +61,37 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) content: &'static str,
     pub(crate) body: Vec<u8>,
+    /// What is to come back.
+    pub(crate) answer: &'static str,
+}
+
+/// An object in protobuf, behind `k8s\0`.
+#[derive(Clone, PartialEq, Message)]
+struct Unknown {
+    #[prost(message, required, tag = "1")]
+    kind: TypeMeta,
+    #[prost(bytes = "vec", tag = "2")]
+    raw: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TypeMeta {
+    #[prost(string, tag = "1")]
+    api_version: String,
+    #[prost(string, tag = "2")]
+    kind: String,
 }
 
 impl Call {
     pub(crate) fn create(path: impl Into<String>, body: &impl serde::Serialize) -> anyhow::Result<Self> {
         let body = serde_json::to_vec(body)?;
-        Ok(Self { method: Method::POST, path: path.into(), content: "application/json", body })
+        Ok(Self { method: Method::POST, path: path.into(), content: JSON, body, answer: METADATA })
     }
 
     pub(crate) fn merge(path: impl Into<String>, body: &Value) -> Self {
         let content = "application/merge-patch+json";
-        Self { method: Method::PATCH, path: path.into(), content, body: body.to_string().into_bytes() }
+        let body = body.to_string().into_bytes();
+        Self { method: Method::PATCH, path: path.into(), content, body, answer: METADATA }
     }
 
     pub(crate) fn strategic(path: impl Into<String>, body: &Value) -> Self {
@@ -71,11 +99,23 @@ impl Call {
     }
 
     pub(crate) fn replace(path: impl Into<String>, body: &Value) -> Self {
-        Self { method: Method::PUT, content: "application/json", ..Self::merge(path, body) }
+        Self { method: Method::PUT, content: JSON, ..Self::merge(path, body) }
     }
 
     pub(crate) fn delete(path: impl Into<String>) -> Self {
-        Self { method: Method::DELETE, path: path.into(), content: "application/json", body: Vec::new() }
+        let (content, body, answer) = (JSON, Vec::new(), METADATA);
+        Self { method: Method::DELETE, path: path.into(), content, body, answer }
+    }
+
+    pub(crate) fn create_in_protobuf(path: impl Into<String>, map: &ConfigMap) -> Self {
+        let kind = TypeMeta { api_version: "v1".to_owned(), kind: "ConfigMap".to_owned() };
+        let object = Unknown { kind, raw: map.encode_to_vec() }.encode_to_vec();
+        let (content, body) = (PROTOBUF, [b"k8s\0", &*object].concat());
+        Self { method: Method::POST, path: path.into(), content, body, answer: METADATA }
+    }
+
+    pub(crate) fn replace_in_protobuf(path: impl Into<String>, map: &ConfigMap) -> Self {
+        Self { method: Method::PUT, ..Self::create_in_protobuf(path, map) }
     }
 }
 
@@ -111,13 +151,13 @@ impl Raw {
 
     /// Sends one, and returns when the whole answer is there. Any but a good one is an error.
     pub(crate) async fn send(&self, call: Call) -> anyhow::Result<()> {
-        let Call { method, path, content, body } = call;
+        let Call { method, path, content, body, answer } = call;
         let what = format!("{method} {path}");
         let request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
             .header(CONTENT_TYPE, content)
-            .header(ACCEPT, METADATA)
+            .header(ACCEPT, answer)
             .body(Full::from(body))?;
         let client = &self.clients[self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len()];
         let answer = client.request(request).await.with_context(|| what.clone())?;

@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
-use http::Method;
-use perennial_testkit::{ControlPlane, company_labels, node_name};
+use perennial_testkit::{ControlPlane, company_labels};
 use serde_json::{Value, json};
 
 use crate::contender::NAMESPACE;
 use crate::prepared;
-use crate::raw::{Call, Manner, Raw};
+use crate::raw::{Call, JSON, Manner, Raw, TABLE};
 use crate::report::ratio;
-use crate::shapes::{node_path, record, record_path, records_path, uid};
+use crate::shapes::{bare, node_path, record, record_path, records_path};
 use crate::usage;
 
 const MANNER: Manner = Manner { connections: 4, at_once: 64 };
@@ -30,39 +29,54 @@ const PURPOSES: [(&str, &[Kind]); 3] = [
     (
         "a record is made",
         &[
-            ("with its labels and a uid", |index, round| post(&bare(index, &format!("bare-{round}")))),
-            ("as Perennial writes it", |index, round| post(&record(index, round, &format!("full-{round}"))?)),
+            ("with its labels and a uid, in JSON", |index, round| {
+                Call::create(records_path(), &bare(index, &format!("bare-{round}")))
+            }),
+            ("with a summary, in JSON", |index, round| {
+                Call::create(records_path(), &record(index, round, &format!("json-{round}"))?)
+            }),
+            ("as Perennial writes it: in protobuf", |index, round| {
+                Ok(Call::create_in_protobuf(records_path(), &record(index, round, &format!("full-{round}"))?))
+            }),
         ],
     ),
-    // Those that the second kind above made in its first three rounds, one for each kind.
+    // Those that the third kind above made in its first four rounds, one for each kind.
     (
         "a record is written again",
         &[
             ("merge patch", |index, round| {
-                Ok(Call::merge(record_path("full-2", index), &record(index, round, "full-2")?))
+                let record = json!(record(index, round, "full-3")?);
+                Ok(Call::merge(record_path("full-3", index), &record))
             }),
             ("replaced", |index, round| {
-                Ok(Call::replace(record_path("full-4", index), &record(index, round, "full-4")?))
+                let record = json!(record(index, round, "full-6")?);
+                Ok(Call::replace(record_path("full-6", index), &record))
             }),
             ("replaced, no books kept of its fields", |index, round| {
-                let mut body = record(index, round, "full-6")?;
-                body["metadata"]["managedFields"] = json!([{}]);
-                Ok(Call::replace(record_path("full-6", index), &body))
+                let record = json!(record(index, round, "full-9")?.without_books());
+                Ok(Call::replace(record_path("full-9", index), &record))
+            }),
+            ("the same in protobuf", |index, round| {
+                let record = record(index, round, "full-12")?.without_books();
+                Ok(Call::replace_in_protobuf(record_path("full-12", index), &record))
             }),
         ],
     ),
     (
         "a node is given its labels",
         &[
-            ("JSON patch", |index, round| {
-                let steps = json!(steps(index, round)).to_string().into_bytes();
-                let (method, content) = (Method::PATCH, "application/json-patch+json");
-                Ok(Call { method, path: node_path(index), content, body: steps })
+            ("JSON patch, answered by its metadata", |index, round| {
+                let body = json!(steps(index, round)).to_string().into_bytes();
+                Ok(Call { content: "application/json-patch+json", body, ..given(index, round) })
             }),
-            ("merge patch", |index, round| Ok(Call::merge(node_path(index), &labels(index, round)))),
-            ("strategic merge patch", |index, round| {
-                Ok(Call::strategic(node_path(index), &labels(index, round)))
+            ("merge patch, by its metadata", |index, round| {
+                Ok(Call::merge(node_path(index), &labels(index, round)))
             }),
+            ("strategic merge patch, by its metadata", |index, round| Ok(given(index, round))),
+            ("strategic, by a line of a table", |index, round| {
+                Ok(Call { answer: TABLE, ..given(index, round) })
+            }),
+            ("strategic, by the whole node", |index, round| Ok(Call { answer: JSON, ..given(index, round) })),
         ],
     ),
 ];
@@ -109,31 +123,20 @@ async fn computed(plane: &ControlPlane) -> anyhow::Result<Duration> {
     Ok(usage::cpu(apiserver)? + usage::cpu(etcd)?)
 }
 
-fn post(body: &Value) -> anyhow::Result<Call> {
-    Call::create(records_path(), body)
-}
-
-/// A record with nothing but what it is for.
-fn bare(index: usize, prefix: &str) -> Value {
-    let labels = Value::from_iter(company_labels(index)).to_string();
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": { "name": format!("{prefix}-{}", node_name(index)) },
-        "data": { "uid": uid(index), "labels": labels },
-    })
-}
-
 /// A node's labels, with one that is another in every round.
-fn given(index: usize, round: usize) -> impl Iterator<Item = (String, String)> {
+fn labels_of(index: usize, round: usize) -> impl Iterator<Item = (String, String)> {
     company_labels(index).into_iter().chain([("round".to_owned(), round.to_string())])
 }
 
 fn labels(index: usize, round: usize) -> Value {
-    json!({ "metadata": { "labels": given(index, round).collect::<BTreeMap<_, _>>() } })
+    json!({ "metadata": { "labels": labels_of(index, round).collect::<BTreeMap<_, _>>() } })
 }
 
 fn steps(index: usize, round: usize) -> Vec<Value> {
     let step = |(key, value): (String, String)| json!({ "op": "add", "path": format!("/metadata/labels/{}", key.replace('/', "~1")), "value": value });
-    given(index, round).map(step).collect()
+    labels_of(index, round).map(step).collect()
+}
+
+fn given(index: usize, round: usize) -> Call {
+    Call::strategic(node_path(index), &labels(index, round))
 }
