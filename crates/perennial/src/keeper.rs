@@ -121,6 +121,7 @@ pub async fn run(
         spans,
         records: 0,
         head: 0,
+        listed: 0,
         synced: false,
         backlog: 0,
     };
@@ -185,8 +186,10 @@ struct Keeper {
     spans: Spans,
     /// How many records there are, as of the last count.
     records: usize,
-    /// Where history stood when it was last asked.
+    /// Where history stands at least.
     head: Version,
+    /// As of when nodes were last listed.
+    listed: Version,
     /// Both lists are complete, and what follows from that was done.
     synced: bool,
     /// How many lines were pending when that was last told.
@@ -338,6 +341,7 @@ impl Keeper {
             Event::Unobserved(window) => self.unobserved(window),
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
+                self.listed = version;
                 self.head = self.head.max(version);
                 self.ledger.nodes_listed(version);
                 self.relisted();

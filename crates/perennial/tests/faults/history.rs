@@ -145,6 +145,27 @@ async fn records_that_were_moved_to_another_cluster_are_given_there_and_followed
 }
 
 #[tokio::test]
+async fn a_start_asks_where_history_stands_only_if_a_record_claims_to_be_of_later() {
+    let records = records_of_an_old_cluster().await;
+    let mut world = World::started_alone().await;
+    let labels = pairs([("team", "blue")]);
+    world.register("worker", &labels).await;
+    world.recorded("worker", &labels).await;
+    let asked = |world: &World| {
+        let all = world.plane.audit().unwrap();
+        all.iter().filter(|entry| entry.resource == "nodes" && entry.uri.contains("limit=1")).count()
+    };
+    world.stop_keeper().await;
+    world.start_keeper().await;
+    assert_eq!(asked(&world), 0);
+
+    world.stop_keeper().await;
+    move_in(&world, &records).await;
+    world.start_keeper().await;
+    assert_eq!(asked(&world), 1);
+}
+
+#[tokio::test]
 async fn records_that_are_moved_in_while_the_keeper_runs_count_after_a_resync() {
     let records = records_of_an_old_cluster().await;
     let mut world = World::alone("").await;

@@ -311,6 +311,11 @@ impl Ledger {
         );
     }
 
+    /// The latest Node version that any record was seen to bear.
+    pub(crate) fn recorded(&self) -> Version {
+        self.recorded
+    }
+
     /// Records whose Node version lies beyond `head` were written in another history, but for those that were
     /// written after `head` was read.
     pub(crate) fn judge_histories(&mut self, head: Version) -> Vec<Name> {
