@@ -264,10 +264,11 @@ impl Record {
     /// Makes it fit into a ConfigMap. Undo is worth less than what is undone: the earlier states go where there is no room
     /// for them. What does not fit even so is refused, never cut.
     pub fn fit(&mut self) -> Result<(), TooLarge> {
-        if self.to_json().len() > MAX_BYTES {
+        let mut bytes = self.to_json().len();
+        if bytes > MAX_BYTES && !self.previous.is_empty() {
             self.previous.clear();
+            bytes = self.to_json().len();
         }
-        let bytes = self.to_json().len();
         if bytes > MAX_BYTES { Err(TooLarge(bytes)) } else { Ok(()) }
     }
 

@@ -220,7 +220,7 @@ impl Api {
         }
     }
 
-    /// Writes a record over the one that was seen, or where there was none.
+    /// Writes a record over the one that was seen, or where there was none. Its metadata come back.
     pub(crate) async fn write_record(
         &self,
         record: &Record,
@@ -237,7 +237,7 @@ impl Api {
             (STATE_LABEL.to_owned(), record.state.as_str().to_owned()),
         ]);
         let data = Pairs::from([(DATA_KEY.to_owned(), text)]);
-        let map = ConfigMap::new(&self.namespace, &name, labels, annotations, data.clone());
+        let map = ConfigMap::new(&self.namespace, &name, labels, annotations, data);
         let map = match over {
             Some((uid, version)) => map.over(uid, version),
             None => map,
@@ -250,8 +250,7 @@ impl Api {
             headers.insert(ACCEPT, HeaderValue::from_static(METADATA));
             request
         });
-        let metadata: RecordObject = self.cluster.call(request).await?;
-        Ok(RecordObject { data: Some(data), ..metadata })
+        self.cluster.call(request).await
     }
 
     /// Creates a ConfigMap, or replaces one whose version is in the body.

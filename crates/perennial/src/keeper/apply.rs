@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     EndRead(Uuid, Option<String>),
     /// The record was written.
     Wrote {
-        /// As it is now.
+        /// Its metadata as they are now.
         object: RecordObject,
         /// With what.
         write: Box<Write>,

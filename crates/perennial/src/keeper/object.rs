@@ -329,7 +329,8 @@ impl RecordObject {
         self.seen(body)
     }
 
-    fn seen(&self, body: Body) -> Seen {
+    /// The record with what it is known to hold.
+    pub(crate) fn seen(&self, body: Body) -> Seen {
         let Meta { uid, resource_version: version, annotations, .. } = &self.metadata;
         let sealed = annotations.as_ref().is_some_and(|annotations| annotations.contains_key(SEAL));
         Seen { uid: *uid, version: *version, foreign: false, sealed, body }

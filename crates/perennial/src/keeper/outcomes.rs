@@ -117,9 +117,10 @@ impl Keeper {
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
             Outcome::Wrote { object, write, transition, news, untold } => {
                 self.report.wrote(name, &write, transition, news);
-                self.ledger.record_written(name, &object);
+                let uid = write.record.incarnation.uid;
+                self.ledger.record_written(name, &object, write.record);
                 if untold {
-                    self.ledger.entry_mut(name).line.untold = Some(write.record.incarnation.uid);
+                    self.ledger.entry_mut(name).line.untold = Some(uid);
                 }
             }
             Outcome::Patched { node, ready, patch } => {

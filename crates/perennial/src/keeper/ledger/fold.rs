@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, Why};
 use perennial_core::policy::Policy;
-use perennial_core::record::Version;
+use perennial_core::record::{Record, Version};
 
 use super::lines::Signs;
 use super::{Ledger, Name};
@@ -226,7 +226,11 @@ impl Ledger {
 
     /// Folds a record that was read whole.
     pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) {
-        let mut seen = object.whole(name, self.seals.as_deref());
+        let seen = object.whole(name, self.seals.as_deref());
+        self.record_known(name, seen);
+    }
+
+    fn record_known(&mut self, name: &Name, mut seen: Seen) {
         let entry = self.entry_mut(name);
         // The same bytes judged again: what was found out about them holds.
         if let Some(known) = entry.line.seen().filter(|known| known.version == seen.version) {
@@ -258,10 +262,10 @@ impl Ledger {
         }
     }
 
-    /// Folds a record that this replica wrote. Whoever has begun goes on: only another's write begins the wait for
+    /// Folds a record that this replica wrote, so that nobody has to read it. Whoever has begun goes on: only another's write begins the wait for
     /// a turn anew.
-    pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject) {
-        self.record_read(name, object);
+    pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject, record: Box<Record>) {
+        self.record_known(name, object.seen(Body::Whole(record)));
         let entry = self.entry_mut(name);
         let over = entry.line.seen().map(|seen| seen.version);
         if let Some(pending) = &mut entry.pending

@@ -284,7 +284,7 @@ impl Filled {
         self.version += 1;
         let mut object = self.record_object(record, record.incarnation.uid, record.version);
         object.metadata.resource_version = self.version;
-        self.ledger.record_written(name, &object);
+        self.ledger.record_written(name, &object, Box::new(record.clone()));
         self.records.insert(name.clone(), object);
     }
 

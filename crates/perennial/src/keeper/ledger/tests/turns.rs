@@ -126,7 +126,7 @@ fn whoever_took_over_goes_on_without_another_wait() {
     let (_, plan) = fleet.next().unwrap();
     let Plan::Give(write) = plan else { panic!("{plan:?}") };
     fleet.ledger.done(&name);
-    fleet.ledger.record_written(&name, &record_object(&write.record, 32));
+    fleet.ledger.record_written(&name, &record_object(&write.record, 32), write.record);
     fleet.look(&name);
     assert!(matches!(fleet.next(), Some((_, Plan::Patch(_)))));
 }
