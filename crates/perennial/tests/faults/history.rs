@@ -79,7 +79,7 @@ async fn a_node_whose_return_was_turned_back_is_restored_when_it_returns_again()
 }
 
 /// A cluster with a history, its records as they are moved elsewhere: one open, one closed.
-async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
+pub(crate) async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
     let world = World::started_alone().await;
     time_passes(&world).await;
     for name in ["stays", "leaves"] {
@@ -108,7 +108,7 @@ async fn records_of_an_old_cluster() -> Vec<ConfigMap> {
     moved
 }
 
-async fn move_in(world: &World, records: &[ConfigMap]) {
+pub(crate) async fn move_in(world: &World, records: &[ConfigMap]) {
     for record in records {
         world.config_maps().create(&PostParams::default(), record).await.unwrap();
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use perennial_testkit::{Fleet, eventually};
 
 use crate::fleet::{all_recorded, all_restored};
+use crate::history::{move_in, records_of_an_old_cluster};
 use crate::wire::{Bend, Call, Wire};
 use crate::world::{SOON, World, pairs};
 
@@ -126,6 +127,7 @@ async fn events_are_folded_while_the_comparison_with_the_cluster_hangs() {
 async fn a_stop_is_not_held_up_by_a_comparison_that_hangs() {
     let mut world = World::without_keeper("").await;
     let wire = world.interpose(Wire::before);
+    world.configure(|config| config.resync = Duration::from_millis(100));
     wire.bend(Call::Head, 1, Bend::Hang);
     world.spawn_keeper();
     eventually(SOON, "the comparison hangs", || async { Ok(wire.unmet().is_empty().then_some(())) })
@@ -138,7 +140,9 @@ async fn a_stop_is_not_held_up_by_a_comparison_that_hangs() {
 
 #[tokio::test]
 async fn a_comparison_that_failed_is_made_again() {
-    let mut world = World::without_keeper("").await;
+    let mut world = World::alone("").await;
+    // A start makes one only where there is something to compare.
+    move_in(&world, &records_of_an_old_cluster().await).await;
     let wire = world.interpose(Wire::before);
     wire.bend(Call::Head, 3, Bend::Refuse(500));
     world.start_keeper().await;
