@@ -219,8 +219,11 @@ impl Giving<'_> {
                 line.node_seen(node.into_live(installation, policy, now), policy, now);
             }
             Outcome::Node(Err(version)) => line.node_absent(version, now),
-            Outcome::Record(Ok(object)) | Outcome::Wrote { object, .. } => {
+            Outcome::Record(Ok(object)) => {
                 line.record_seen(object.whole(&self.name, self.desk.api.seals()));
+            }
+            Outcome::Wrote { object, write, .. } => {
+                line.record_seen(object.holding(write.record));
             }
             Outcome::Record(Err(version)) => line.record_removed(version),
             Outcome::Proved(end) => line.node_ended(end),

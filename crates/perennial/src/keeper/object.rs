@@ -329,8 +329,12 @@ impl RecordObject {
         self.seen(body)
     }
 
-    /// The record with what it is known to hold.
-    pub(crate) fn seen(&self, body: Body) -> Seen {
+    /// The record of which this is the metadata, and which is known to hold just this.
+    pub(crate) fn holding(&self, record: Box<Record>) -> Seen {
+        self.seen(Body::Whole(record))
+    }
+
+    fn seen(&self, body: Body) -> Seen {
         let Meta { uid, resource_version: version, annotations, .. } = &self.metadata;
         let sealed = annotations.as_ref().is_some_and(|annotations| annotations.contains_key(SEAL));
         Seen { uid: *uid, version: *version, foreign: false, sealed, body }

@@ -265,7 +265,7 @@ impl Ledger {
     /// Folds a record that this replica wrote, so that nobody has to read it. Whoever has begun goes on: only another's write begins the wait for
     /// a turn anew.
     pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject, record: Box<Record>) {
-        self.record_known(name, object.seen(Body::Whole(record)));
+        self.record_known(name, object.holding(record));
         let entry = self.entry_mut(name);
         let over = entry.line.seen().map(|seen| seen.version);
         if let Some(pending) = &mut entry.pending
