@@ -2,6 +2,7 @@
 //! streams that pick up the thread whatever breaks.
 
 mod backoff;
+mod config_map;
 mod error;
 mod events;
 mod messages;
@@ -24,11 +25,12 @@ use serde::de::DeserializeOwned;
 pub use metrics::Metrics;
 
 pub(crate) use backoff::backoff;
+pub(crate) use config_map::ConfigMap;
 pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
 pub(crate) use messages::Message;
 pub(crate) use object::{List, Meta, version};
-pub(crate) use proto::{ConfigMap, Outline, PROTOBUF, outline};
+pub(crate) use proto::{Outline, PROTOBUF, outline};
 pub(crate) use quiet::{Glance, Unchanged};
 pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
 

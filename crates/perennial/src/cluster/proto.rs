@@ -1,12 +1,10 @@
-//! What goes to and comes from the API server in protobuf: half as many bytes as in JSON, and a fraction of the work, for the
-//! API server as well.
+//! Events of a watch in protobuf: half as many bytes as in JSON, and a fraction of the work, for the API server as well.
 //!
 //! ```text
-//! an event of a watch   WatchEvent { type, object }
-//! any object            "k8s\0" Unknown { kind, raw } ── raw: PartialObjectMetadata, Status, ConfigMap
+//! WatchEvent { type, object } ── object: "k8s\0" Unknown { kind, raw } ── raw: PartialObjectMetadata, or Status
 //! ```
-//! Events come like this where metadata alone is asked for, and records are written like this. The numbers are those of
-//! Kubernetes' own `generated.proto` files, which never change.
+//! Only what is asked for by metadata alone comes like this. The numbers are those of Kubernetes' own `generated.proto`
+//! files, which never change.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 
@@ -25,7 +23,7 @@ use super::stream::Heard;
 /// The content type.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// What every object in protobuf begins with.
-const MAGIC: &[u8] = b"k8s\0";
+pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 #[derive(Clone, PartialEq, Message)]
 struct WatchEvent {
@@ -43,33 +41,14 @@ struct RawExtension {
 
 #[derive(Clone, PartialEq, Message)]
 struct Unknown {
-    #[prost(message, optional, tag = "1")]
-    kind: Option<TypeMeta>,
     #[prost(bytes = "bytes", tag = "2")]
     raw: Bytes,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TypeMeta {
-    #[prost(bytes = "bytes", tag = "1")]
-    api_version: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    kind: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct PartialObjectMetadata {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ObjectMeta>,
-}
-
-/// A ConfigMap, to be written.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ConfigMap {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    #[prost(btree_map = "string, string", tag = "2")]
-    data: Pairs,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -92,9 +71,6 @@ struct ObjectMeta {
     labels: Pairs,
     #[prost(btree_map = "string, string", tag = "12")]
     annotations: Pairs,
-    /// Whose its fields are: nothing is made of that.
-    #[prost(message, repeated, tag = "17")]
-    managed_fields: Vec<()>,
 }
 
 /// Metadata at a glance: nothing is made of what it bears.
@@ -256,7 +232,6 @@ impl ObjectMeta {
             deletion_timestamp,
             labels,
             annotations,
-            managed_fields: _,
         } = self;
         if name.is_empty() {
             return Err("it has no name".to_owned());
@@ -276,33 +251,6 @@ impl ObjectMeta {
             labels: Some(labels),
             annotations: Some(annotations),
         })
-    }
-}
-
-impl ConfigMap {
-    pub(crate) fn new(namespace: &str, name: &str, labels: Pairs, annotations: Pairs, data: Pairs) -> Self {
-        let (name, namespace) = (name.to_owned(), Some(namespace.to_owned()));
-        let metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
-        Self { metadata: Some(metadata), data }
-    }
-
-    /// The same, to be written over this one alone.
-    ///
-    /// Nobody shares a record with us: that the API server keeps no books of its fields spares it a good part of the write
-    /// (`bench writes`), and of what it stores and sends. Where a record is made it keeps them all the same.
-    pub(crate) fn over(mut self, uid: Uuid, version: Version) -> Self {
-        let metadata = self.metadata.get_or_insert_default();
-        metadata.uid = uid.to_string().into();
-        metadata.resource_version = version.to_string().into();
-        metadata.managed_fields = vec![()];
-        self
-    }
-
-    /// The body of a request.
-    pub(crate) fn to_body(&self) -> Vec<u8> {
-        let kind = TypeMeta { api_version: "v1".into(), kind: "ConfigMap".into() };
-        let object = Unknown { kind: Some(kind), raw: self.encode_to_vec().into() };
-        [MAGIC, &object.encode_to_vec()].concat()
     }
 }
 
@@ -336,7 +284,7 @@ pub(super) mod tests {
     }
 
     fn written(object: &impl Message) -> Vec<u8> {
-        let unknown = Unknown { kind: None, raw: object.encode_to_vec().into() };
+        let unknown = Unknown { raw: object.encode_to_vec().into() };
         [MAGIC, &unknown.encode_to_vec()].concat()
     }
 

@@ -220,7 +220,7 @@ impl Api {
         }
     }
 
-    /// Writes a record over the one that was seen, or where there was none. Its metadata come back.
+    /// Writes a record over the one that was seen, or where there was none. Its metadata come back: what it holds is known.
     pub(crate) async fn write_record(
         &self,
         record: &Record,
@@ -243,7 +243,6 @@ impl Api {
             None => map,
         };
         let request = self.config_map_written(&name, map.to_body(), over.is_some());
-        // The cheapest way there is (`bench writes`): what it holds needs not be sent back.
         let request = request.map(|mut request| {
             let headers = request.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));

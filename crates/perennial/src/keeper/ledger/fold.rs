@@ -230,6 +230,7 @@ impl Ledger {
         self.record_known(name, seen);
     }
 
+    /// Folds a record as it is now.
     fn record_known(&mut self, name: &Name, mut seen: Seen) {
         let entry = self.entry_mut(name);
         // The same bytes judged again: what was found out about them holds.
@@ -262,8 +263,8 @@ impl Ledger {
         }
     }
 
-    /// Folds a record that this replica wrote, so that nobody has to read it. Whoever has begun goes on: only another's write begins the wait for
-    /// a turn anew.
+    /// Folds a record that this replica wrote, so that nobody has to read it. Whoever has begun goes on: only another's
+    /// write begins the wait for a turn anew.
     pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject, record: Box<Record>) {
         self.record_known(name, object.holding(record));
         let entry = self.entry_mut(name);
