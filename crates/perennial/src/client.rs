@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::client::ClientBuilder;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{ClientBuilder, ConfigExt as _};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::timeout::TimeoutLayer;
+use tower::{BoxError, ServiceBuilder};
 
 use crate::config::Connect;
 
@@ -88,9 +92,41 @@ pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, Strin
         .push((USER_AGENT, HeaderValue::from_static(concat!("perennial/", env!("CARGO_PKG_VERSION")))));
     let url = config.cluster_url.to_string();
     tracing::info!(server = %url, "the API server");
-    let builder = ClientBuilder::try_from(config)
-        .map_err(|source| Error::Build { url: url.clone(), source: Box::new(source) })?;
-    Ok((builder.with_layer(&TimeoutLayer::new(ANSWER)).build(), url))
+    let client =
+        build(config).map_err(|source| Error::Build { url: url.clone(), source: Box::new(source) })?;
+    Ok((client, url))
+}
+
+/// Connections on which what is written is sent at once. Otherwise the kernel keeps the first request back until the server has
+/// confirmed the end of the handshake, for which it takes its time: 40 ms at every start, and whenever there are more
+/// requests than connections.
+pub(crate) fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp
+}
+
+/// As [`ClientBuilder`] does it, which makes its connections itself.
+fn build(config: kube::Config) -> Result<kube::Client, kube::Error> {
+    let timeout = TimeoutLayer::new(ANSWER);
+    if config.proxy_url.is_some() {
+        // It says what is not supported.
+        return Ok(ClientBuilder::try_from(config)?.with_layer(&timeout).build());
+    }
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let service = ServiceBuilder::new()
+        .layer(timeout)
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(client);
+    Ok(kube::Client::new(service, config.default_namespace))
 }
 
 async fn find(connect: &Connect) -> Result<kube::Config, Error> {

@@ -12,6 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::client::tcp;
+
 const CONNECT: Duration = Duration::from_secs(10);
 /// Servers and balancers drop idle connections after a minute or so; what is sent comes seldom.
 const IDLE: Duration = Duration::from_secs(20);
@@ -25,9 +27,7 @@ pub(crate) fn client(roots: RootCertStore) -> Result<HttpsClient, rustls::Error>
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
+    let mut connector = tcp();
     connector.set_connect_timeout(Some(CONNECT));
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(config)

@@ -84,12 +84,9 @@ impl Filter {
     }
 
     fn of_level(level: &str) -> Self {
-        // The client's own layer logs each failed request as an error, without saying what it was for;
-        // whoever made the request tells it better.
-        let quiet = "kube_client::client::builder=off";
         Self(match level {
-            "debug" | "trace" => format!("info,perennial={level},perennial_core={level},{quiet}"),
-            _ => format!("{level},{quiet}"),
+            "debug" | "trace" => format!("info,perennial={level},perennial_core={level}"),
+            _ => level.to_owned(),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 
 use super::*;
 
@@ -110,4 +111,12 @@ async fn a_server_that_accepts_and_never_answers_is_given_up_on() {
     let (result, _) = ask_once(false).await;
     assert!(matches!(result, Err(kube::Error::Service(_))), "{result:?}");
     assert!(started.elapsed() <= ANSWER + CONNECT, "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn what_is_written_is_sent_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let stream = tcp().oneshot(server.parse().unwrap()).await.unwrap();
+    assert!(stream.inner().nodelay().unwrap());
 }
