@@ -58,7 +58,8 @@ pub(crate) struct Counted {
     pub(crate) recorded: Recorded,
     /// The node is there.
     pub(crate) there: bool,
-    /// This replica comes first for it.
+    /// This replica comes first for it. In its pulse while it sleeps: other members change it for many.
+    #[serde(skip)]
     pub(crate) first: bool,
     /// The node is there, and all that it bears is in its record.
     pub(crate) current: bool,
@@ -235,6 +236,11 @@ impl Fleet {
             }
         }
         *before = after;
+    }
+
+    /// This replica comes first for so many.
+    pub(crate) fn ranked(&self, first: usize) {
+        self.inner().counts.first = first;
     }
 
     /// For how many seconds a line has been waiting for a replica to act.

@@ -379,15 +379,8 @@ impl Ledger {
 
     /// Counts anew for how many nodes this replica comes first.
     pub(crate) fn rank_anew(&mut self, roster: &Roster) {
-        let now = Instant::now();
-        self.lines.each(
-            |_| true,
-            |name, entry| {
-                let first = entry.counted.there && roster.rank(name, Role::Capture) == 0;
-                let counted = Counted { first, ..entry.counted };
-                self.fleet.recount(&mut entry.counted, counted, now);
-            },
-        );
+        let first = self.lines.rank(|name| roster.rank(name, Role::Capture) == 0);
+        self.fleet.ranked(first);
     }
 
     /// Whether nothing waits in the queues.

@@ -71,6 +71,10 @@ bitflags! {
         const HELD = 1 << 4;
         /// Its record may be collected one day.
         const SPENT = 1 << 5;
+        /// See [`Counted::there`].
+        const THERE = 1 << 6;
+        /// See [`Counted::first`].
+        const FIRST = 1 << 7;
     }
 }
 
@@ -88,6 +92,8 @@ impl Pulse {
         signs.set(Signs::CHURNED, entry.churn > 0);
         signs.set(Signs::HELD, entry.held);
         signs.set(Signs::SPENT, entry.seen().is_some_and(Seen::is_spent));
+        signs.set(Signs::THERE, entry.counted.there);
+        signs.set(Signs::FIRST, entry.counted.first);
         Self {
             version: live.map_or(0, |live| live.version),
             fingerprint: entry.fingerprint,
@@ -101,7 +107,7 @@ impl Pulse {
 
     /// Gives it to the line that wakes.
     fn quicken(self, entry: &mut Entry) {
-        let Self { version, fingerprint, node_list, record_list, uid: _, cell, signs: _ } = self;
+        let Self { version, fingerprint, node_list, record_list, uid: _, cell, signs } = self;
         if let Some(live) = entry.line.live_mut() {
             live.version = version;
         }
@@ -109,6 +115,7 @@ impl Pulse {
         entry.node_list = node_list;
         entry.record_list = record_list;
         entry.cell = cell;
+        entry.counted.first = signs.contains(Signs::FIRST);
     }
 
     pub(super) fn has(&self, signs: Signs) -> bool {
@@ -238,6 +245,20 @@ impl Lines {
                 slot.sleep(press);
             }
         }
+    }
+
+    /// Notes of every node that is there whether this replica comes first for it; all sleep on. For so many it does.
+    pub(super) fn rank(&mut self, comes_first: impl Fn(&Name) -> bool) -> usize {
+        let mut many = 0;
+        for (name, slot) in &mut self.slots {
+            let first = slot.pulse().has(Signs::THERE) && comes_first(name);
+            match slot {
+                Slot::Awake(entry) => entry.counted.first = first,
+                Slot::Asleep { pulse, .. } => pulse.signs.set(Signs::FIRST, first),
+            }
+            many += usize::from(first);
+        }
+        many
     }
 
     /// What those that sleep were pressed into.
