@@ -447,6 +447,9 @@ impl Line {
     /// Lets go of the ends that a record holds: it is closed with it or later, or names a later incarnation
     /// whose mark was seen.
     fn forget_ends(&mut self) {
+        if self.ends.is_empty() && self.lost.is_none() {
+            return;
+        }
         let Some(record) = self.seen().and_then(Seen::summary) else { return };
         let marked = |uid, mark| uid == record.uid && mark != Mark::None;
         let got_its_own = record.given

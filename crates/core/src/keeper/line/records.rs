@@ -27,6 +27,9 @@ impl Line {
 
     /// The record goes on to another version.
     fn pass_on(&mut self, next: &Seen) {
+        if self.ends.is_empty() && self.lost.is_none() {
+            return;
+        }
         let same = self.seen().is_some_and(|known| known.uid == next.uid && !known.foreign);
         let Some((known, next)) = self.seen().zip(next.summary()) else { return };
         let named = known.names();

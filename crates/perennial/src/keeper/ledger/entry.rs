@@ -226,7 +226,8 @@ impl Entry {
         let summary = |line: &Line| line.seen().and_then(Seen::summary);
         let before = summary(&self.line);
         let news = self.line.record_seen(seen);
-        if let (Some(before), Some(now)) = (before, summary(&self.line))
+        if let Some(before) = before
+            && let Some(now) = summary(&self.line)
             && now.went_back
             && now.sequence > before.sequence
         {
