@@ -3,6 +3,7 @@
 //! Machines are shared and noisy: every number stands beside one that was measured in the same run.
 
 mod births;
+mod capture;
 mod cluster;
 mod compare;
 mod contender;
@@ -55,6 +56,8 @@ enum What {
     Storm(Size),
     /// What each kind of write costs the API server
     Writes(Size),
+    /// A whole fleet recorded: what that makes whom compute, beside bare requests
+    Capture(Size),
     /// Ends proved from history after all replicas were away
     Proofs(Size),
     /// What a webhook adds to a registration, and what it saves
@@ -165,6 +168,7 @@ async fn run(what: What) -> ExitCode {
                 replicas::run(nodes as usize, rounds as usize, &out).await
             }
             What::Writes(Size { nodes, .. }) => writes::run(nodes as usize).await,
+            What::Capture(Size { nodes, .. }) => capture::run(nodes as usize).await,
             What::Storm(Size { nodes, replicas }) => storm::run(nodes as usize, replicas as usize).await,
             What::Proofs(Size { nodes, replicas }) => proofs::run(nodes as usize, replicas as usize).await,
             What::Births(Size { nodes, .. }) => births::run(nodes as usize).await,
