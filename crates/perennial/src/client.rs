@@ -111,7 +111,7 @@ pub(crate) fn tcp() -> HttpConnector {
 fn build(config: kube::Config) -> Result<kube::Client, kube::Error> {
     let timeout = TimeoutLayer::new(ANSWER);
     if config.proxy_url.is_some() {
-        // It says what is not supported.
+        // It refuses what is not built in, and says so: nobody shall be gone past.
         return Ok(ClientBuilder::try_from(config)?.with_layer(&timeout).build());
     }
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);

@@ -66,6 +66,15 @@ async fn a_client_key_that_cannot_be_used_is_told_with_the_server() {
     assert!(error.contains("https://127.0.0.1:1") && error.contains("tls.crt"), "{error}");
 }
 
+/// And not gone past: whoever names one may have no other way, or not want any.
+#[tokio::test]
+async fn a_proxy_is_told_to_be_none_of_ours() {
+    let cluster = "server: 'https://127.0.0.1:1', proxy-url: 'http://127.0.0.1:2'";
+    let file = kubeconfig("blue", cluster, "");
+    let error = told(file.path(), None).await;
+    assert!(matches!(error, Error::Build { .. }) && error.to_string().contains("127.0.0.1:2"), "{error}");
+}
+
 #[tokio::test]
 async fn a_cluster_without_a_server_is_told() {
     let file = kubeconfig("blue", "tls-server-name: x", "");

@@ -191,7 +191,9 @@ fn nodes_are_counted_as_its_own_by_whoever_comes_first() {
     fleet.meet(&[]);
     let roster = fleet.roster.clone();
     fleet.ledger.rank_anew(&roster);
-    assert_eq!(fleet.ledger.counts().first, 2);
-    fleet.delete(&first, 1, 12, Some("blue"));
-    assert_eq!(fleet.ledger.counts().first, 1);
+    assert_eq!((fleet.ledger.counts().first, fleet.ledger.lines.awake()), (2, 0), "counted in their sleep");
+    fleet.delete(&second, 2, 12, Some("blue"));
+    assert_eq!(fleet.ledger.counts().first, 1, "whatever was noted of it");
+    fleet.delete(&first, 1, 13, Some("blue"));
+    assert_eq!(fleet.ledger.counts().first, 0);
 }
