@@ -66,8 +66,9 @@ async fn turn(nodes: usize, writer: Writer) -> anyhow::Result<Taken> {
     let mut records = Sight::of_records(&plane, NAMESPACE).await?;
     let pids = plane.pids().await;
     let (apiserver, etcd) = pids.apiserver.zip(pids.etcd).context("the control plane is down")?;
-    let before = [usage::cpu(apiserver)?, usage::cpu(etcd)?];
-    let (took, own) = match writer {
+    let computed = || anyhow::Ok([usage::cpu(apiserver)?, usage::cpu(etcd)?]);
+    let before = computed()?;
+    let (took, after, own) = match writer {
         Writer::Bare => {
             let raw = Raw::new(&plane, MANNER).await?;
             let before = usage::cpu(std::process::id())?;
@@ -76,7 +77,7 @@ async fn turn(nodes: usize, writer: Writer) -> anyhow::Result<Taken> {
                 raw.send(Call::create_in_protobuf(records_path(), &record)).await
             };
             let took = raw.each(0..nodes, made).await?;
-            (took, usage::cpu(std::process::id())?.saturating_sub(before))
+            (took, computed()?, usage::cpu(std::process::id())?.saturating_sub(before))
         }
         Writer::Perennial => {
             let began = Instant::now();
@@ -87,11 +88,11 @@ async fn turn(nodes: usize, writer: Writer) -> anyhow::Result<Taken> {
                 left == 0
             });
             let took = last.await? - began;
-            let own = usage::cpu(running.pid())?;
+            let (after, own) = (computed()?, usage::cpu(running.pid())?);
             running.stop().await?;
-            (took, own)
+            (took, after, own)
         }
     };
-    let since = |pid, before| anyhow::Ok(usage::cpu(pid)?.saturating_sub(before));
-    Ok([took, since(apiserver, before[0])?, since(etcd, before[1])?, own])
+    let [apiserver, etcd] = std::array::from_fn(|which| after[which].saturating_sub(before[which]));
+    Ok([took, apiserver, etcd, own])
 }
