@@ -44,7 +44,7 @@ pub mod undo;
 mod write;
 
 pub use decide::{Context, decide, expired};
-pub use line::{Body, End, Kin, Line, Live, Provider, RecordSight, Seen, Sight, YOUTH};
+pub use line::{Body, Created, End, Kin, Line, Live, Provider, RecordSight, Removal, Seen, Sight, YOUTH};
 pub use mark::{Hand, Mark};
 pub use plan::{Erasure, Notice, Patch, Plan, Why, Write};
 pub use prove::{Answer, Proof, Verdict};

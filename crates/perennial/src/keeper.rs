@@ -161,6 +161,8 @@ struct Worker {
     name: Name,
     /// This replica's place in line when it began.
     rank: usize,
+    /// The last removal of the record that was known when it began.
+    removal: Version,
     span: Option<Applying>,
 }
 
@@ -359,7 +361,7 @@ impl Keeper {
                 }
             }
             Event::Deleted(object) => {
-                if let Some(name) = self.ledger.record_deleted(&object) {
+                if let Some(name) = self.ledger.record_deleted(&object, &self.policy, Timestamp::now()) {
                     self.heard(&name, "record_deleted");
                 }
             }
@@ -430,6 +432,7 @@ impl Keeper {
             let Some(entry) = self.ledger.entry(&name) else { continue };
             let rank = self.roster.rank(&name, entry.role(&plan, self.config.restore));
             let seen = entry.seen().cloned();
+            let removal = entry.line.last_removal();
             let apply = Apply {
                 api: self.api.clone(),
                 brake: self.brake.clone(),
@@ -446,7 +449,7 @@ impl Keeper {
             let span = self.spans.apply(&name, uid, plan.as_str(), rank, waited);
             let whom = name.clone();
             let work = self.work.spawn(async move { apply.carry_out(&whom, plan, seen).await });
-            self.workers.insert(work.id(), Worker { name, rank, span });
+            self.workers.insert(work.id(), Worker { name, rank, removal, span });
         }
         self.gauges();
     }

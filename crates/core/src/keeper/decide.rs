@@ -12,7 +12,7 @@ use super::fold::{Memory, fold};
 use super::line::{Body, End, Line, Live, Provider, RecordSight, Seen, Sight};
 use super::mark::Mark;
 use super::plan::{Erasure, Notice, Plan, Why, Write};
-use super::write::{close, due, release, save};
+use super::write::{close, due, forget, release, save};
 use crate::kept::Kept;
 use crate::policy::{Policy, Rule};
 use crate::ranks::Turn;
@@ -176,6 +176,9 @@ impl Case<'_> {
 
     fn with_record(&self, seen: &Seen) -> Plan {
         let Some(summary) = seen.summary() else { return Plan::ReadRecord };
+        if let Some(plan) = self.created_late(seen, &summary) {
+            return plan;
+        }
         match &self.line.sight {
             Sight::Unlisted => Plan::Rest(Why::NotSynced),
             Sight::Missing if summary.state == State::Closed && self.line.ends.is_empty() => {
@@ -195,6 +198,38 @@ impl Case<'_> {
         }
     }
 
+    /// This replica created the record without knowing of a removal that came before. Unless the life that it names
+    /// survived that removal, the record is emptied: other replicas would take its removal for a person's.
+    fn created_late(&self, seen: &Seen, summary: &Summary) -> Option<Plan> {
+        let is_emptied = summary.empty && summary.state == State::Closed;
+        if !self.line.is_created_late() || is_emptied || !self.line.is_forgotten(summary.uid, summary.version)
+        {
+            return None;
+        }
+        let gone = match &self.line.sight {
+            Sight::Unlisted => return Some(Plan::Rest(Why::NotSynced)),
+            Sight::Missing => return Some(Plan::ReadNode),
+            Sight::Absent { at, .. } => *at,
+            Sight::Live(live) if live.uid == summary.uid => {
+                return self.line.is_forgotten(live.uid, live.version).then_some(Plan::ReadNode);
+            }
+            Sight::Live(live) => live.version,
+        };
+        if gone < summary.version || gone == summary.version && summary.state != State::Closed {
+            return Some(Plan::Rest(Why::Lagging));
+        }
+        if self.unknown_end(summary) {
+            return Some(self.prove(summary, gone));
+        }
+        let end = self.line.ends.iter().find(|end| end.uid == summary.uid);
+        let survived = end.is_some_and(|end| !self.line.is_forgotten(end.uid, end.version));
+        if survived || end.is_none() && summary.state != State::Closed {
+            return None;
+        }
+        let Some(record) = whole(seen) else { return Some(Plan::ReadRecord) };
+        Some(self.capture(|| Plan::Close(forget(record, end.map_or(0, |end| end.version), self.cx))))
+    }
+
     fn live(&self, seen: &Seen, summary: &Summary, live: &Live) -> Plan {
         let named = live.uid == summary.uid;
         // A closed record without proof names the last version that was known: whoever sees no more than that
@@ -202,6 +237,10 @@ impl Case<'_> {
         let same = live.version == summary.version && (!named || summary.state == State::Closed);
         if live.version < summary.version || same {
             return Plan::Rest(Why::Lagging);
+        }
+        if !named && self.line.is_forgotten(live.uid, live.version) {
+            // An earlier record was removed after this life was last seen: it may have been gone by then.
+            return Plan::ReadNode;
         }
         if live.hand.forget || !named && self.line.ends.iter().any(|end| forgets(end, summary)) {
             return self.capture(|| Plan::Erase(Erasure::Forgotten));

@@ -46,6 +46,35 @@ pub struct Line {
     pub untold: Option<Uuid>,
     /// What was last to be done about it did not happen, and may never.
     pub hindered: bool,
+    /// The last removal of the record by somebody else, and what it takes along.
+    pub removal: Option<Removal>,
+    /// The ConfigMap that this replica erased, until the record watch reports its removal.
+    pub erased: Option<Uuid>,
+    /// This replica created the record, and the record watch has not reported it yet.
+    pub created: Option<Created>,
+}
+
+/// Somebody else removed the record: the lives that had ended by then are forgotten with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Removal {
+    /// The version of the removal.
+    pub at: Version,
+    /// Lives that ended up to this Node version are forgotten.
+    pub until: Version,
+    /// So is this one, whenever it ended: a closed record named it.
+    pub life: Option<Uuid>,
+}
+
+/// A record that this replica created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Created {
+    /// The ConfigMap's uid.
+    pub uid: Uuid,
+    /// Its first version.
+    pub version: Version,
+    /// The last removal that was known when the record was decided on. A create has no other precondition than absence,
+    /// so one that arrives late may undo a later removal.
+    pub knew: Version,
 }
 
 /// What is known of a Node now.
@@ -379,6 +408,9 @@ impl Line {
         }
         self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
         self.lost = self.lost.filter(|uid| *uid != end.uid);
+        if self.forgets_end(&end) {
+            return;
+        }
         if let Some(held) = self.ends.iter().find(|held| held.uid == end.uid) {
             end.provider = end.provider.or(&held.provider);
         }

@@ -13,7 +13,7 @@ use super::plan::{Patch, Write};
 use crate::kept::{Content, Kept, Pairs};
 use crate::policy::syntax::{is_key, is_label};
 use crate::policy::{Rule, is_privileged};
-use crate::record::{Incarnation, PREVIOUS, Record, SCHEMA, State, WaitingKeys};
+use crate::record::{Incarnation, PREVIOUS, Record, SCHEMA, State, Version, WaitingKeys};
 
 /// What a taint can do.
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -105,6 +105,27 @@ pub(super) fn close(
             paused: false,
         },
     )
+}
+
+/// closed(U) with nothing in it, not even earlier states.
+pub(super) fn forget(record: &Record, ended: Version, cx: &Context<'_>) -> Write {
+    let record = Record {
+        state: State::Closed,
+        version: record.version.max(ended),
+        kept: Kept::default(),
+        waiting: WaitingKeys::new(),
+        previous: Vec::new(),
+        captured_at: cx.now,
+        kept_since: None,
+        deleted_at: Some(cx.now),
+        sequence: record.sequence.saturating_add(1),
+        policy: cx.policy.digest(),
+        unproved: None,
+        given: false,
+        paused: false,
+        ..record.clone()
+    };
+    Write { record: Box::new(record), notice: None, braked: false }
 }
 
 /// giving(U): what is remembered is about to be given to the living node.

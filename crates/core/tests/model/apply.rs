@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::guards::Guard;
 use super::machines::{Machine, role};
-use super::state::{BARE, KEYS, Labels, NODE, Node, Over, Removed, State, Stored, life, uid};
+use super::state::{BARE, Basis, KEYS, Labels, NODE, Node, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,9 +24,10 @@ pub(crate) enum Reply {
 
 impl State {
     /// What a replica would do now, and what its write would be conditioned on.
-    pub(crate) fn plan(&self, at: usize, without: Option<Guard>) -> (Plan, Over) {
+    pub(crate) fn plan(&self, at: usize, without: Option<Guard>) -> (Plan, Basis) {
         let replica = &self.replicas[at];
         let over = replica.line.seen().map(|seen| (seen.uid, seen.version));
+        let basis = Basis { over, removal: replica.line.last_removal() };
         let cx = self.context(at);
         let plan = match without {
             Some(Guard::Lagging) => decide(NODE, &not_lagging(&replica.line), &cx),
@@ -34,17 +35,17 @@ impl State {
             Some(Guard::Machine) => decide(NODE, &as_remembered(&replica.line), &cx),
             _ => decide(NODE, &replica.line, &cx),
         };
-        (plan, over)
+        (plan, basis)
     }
 
     /// Whether it is this plan's turn. In doubt everyone who saw the end goes first.
-    pub(crate) fn is_turn(&self, plan: &Plan, over: Over, without: Option<Guard>) -> bool {
+    pub(crate) fn is_turn(&self, plan: &Plan, basis: Basis, without: Option<Guard>) -> bool {
         if plan.turn() != Turn::Everyone || without == Some(Guard::Everyone) {
             return true;
         }
         // The end in doubt is that of the life which the record it was decided on names.
         let Some((_, stored)) =
-            self.server.record().filter(|(version, _)| Some(*version) == over.map(|over| over.1))
+            self.server.record().filter(|(version, _)| Some(*version) == basis.over.map(|over| over.1))
         else {
             return true;
         };
@@ -58,7 +59,7 @@ impl State {
         &mut self,
         at: usize,
         plan: Plan,
-        over: Over,
+        basis: Basis,
         reply: Reply,
         without: Option<Guard>,
     ) {
@@ -78,10 +79,10 @@ impl State {
                 if without == Some(Guard::Ends) {
                     self.replicas[at].line.ends.clear();
                 }
-                self.write(at, write, over, reply, without);
+                self.write(at, write, basis, reply, without);
             }
             Plan::Patch(patch) => self.patch(at, &patch, reply, without),
-            Plan::Erase(why) => self.erase(at, why, over, reply, without),
+            Plan::Erase(why) => self.erase(at, why, basis, reply, without),
         }
         self.look(at);
     }
@@ -121,9 +122,9 @@ impl State {
         self.node_ended(at, node, from + 1, &Provider::Unread, None);
     }
 
-    fn write(&mut self, at: usize, mut write: Write, over: Over, reply: Reply, without: Option<Guard>) {
+    fn write(&mut self, at: usize, mut write: Write, basis: Basis, reply: Reply, without: Option<Guard>) {
         let now = self.server.record().map(|(version, stored)| (Uuid::from_u128(stored.uid.into()), version));
-        if now != over && without != Some(Guard::Swap) {
+        if now != basis.over && without != Some(Guard::Swap) {
             self.read_record(at, without);
             return;
         }
@@ -134,7 +135,7 @@ impl State {
             write.record.previous.clear();
         }
         let before = self.server.record().map(|(_, stored)| stored.record.clone());
-        self.judge_write(at, before.as_deref(), &write);
+        self.judge_write(at, before.as_deref(), &write, basis.removal);
         // Undo has no say in any decision.
         write.record.previous.clear();
         write.record.kept_since = None;
@@ -143,7 +144,14 @@ impl State {
         let uid = self.server.record().map_or(self.server.made, |(_, stored)| stored.uid);
         self.server.records.push((version, Ok(Stored { uid, record: Arc::new(*write.record) })));
         match reply {
-            Reply::Heard => self.read_record(at, without),
+            Reply::Heard => {
+                let Some(seen) = self.record_whole(at) else { return };
+                let line = &mut self.replicas[at].line;
+                if before.is_none() {
+                    line.record_created(seen.uid, seen.version, basis.removal);
+                }
+                line.record_seen(seen);
+            }
             Reply::Lost => self.doubt_record(at),
         }
     }
@@ -178,8 +186,8 @@ impl State {
         }
     }
 
-    fn erase(&mut self, at: usize, why: Erasure, over: Over, reply: Reply, without: Option<Guard>) {
-        let Some((uid, version)) = over else { return };
+    fn erase(&mut self, at: usize, why: Erasure, basis: Basis, reply: Reply, without: Option<Guard>) {
+        let Some((uid, version)) = basis.over else { return };
         let found = self.server.record().map(|(version, stored)| (version, stored.clone()));
         let Some((_, stored)) = found.filter(|(now, stored)| {
             *now == version && Uuid::from_u128(stored.uid.into()) == uid || without == Some(Guard::Swap)
@@ -189,15 +197,11 @@ impl State {
         };
         self.judge_collection(&stored.record);
         self.server.remove_record();
-        let node = self.server.node_head();
         let replica = &mut self.replicas[at];
         match reply {
             Reply::Lost => self.doubt_record(at),
             Reply::Heard if replica.line.seen().is_some_and(|seen| seen.version > version) => {}
-            Reply::Heard if why == Erasure::Forgotten => {
-                replica.record_removed(version, Removed { node });
-            }
-            Reply::Heard => replica.line.record_collected(),
+            Reply::Heard => replica.line.record_erased(why == Erasure::Forgotten),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use perennial_core::keeper::{Body, Plan, RecordSight, Sight};
 
-use super::state::{Replica, State};
+use super::state::{RECORDS, Replica, State};
 
 impl State {
     pub(crate) fn normalise(&mut self) {
@@ -16,8 +16,8 @@ impl State {
         self.forget_what_all_heard();
         self.forget_the_past();
         self.forget_looks();
-        self.rank(|state, visit| state.each_version(visit));
-        self.rank(|state, visit| state.each_sequence(visit));
+        self.rank(RECORDS, |state, visit| state.each_version(visit));
+        self.rank(0, |state, visit| state.each_sequence(visit));
         self.replicas.sort_by_cached_key(|replica| (replica.policy, print(replica)));
     }
 
@@ -26,7 +26,13 @@ impl State {
         let epoch = self.epoch;
         for replica in self.replicas.iter_mut().filter(|replica| replica.up && replica.epoch == epoch) {
             let known = replica.line.seen().map_or(0, |seen| seen.version);
-            replica.records = replica.records.max(known);
+            let removed =
+                |(version, stored): &&(u64, Result<_, _>)| *version > replica.records && stored.is_err();
+            let removal = self.server.records.iter().find(removed).map_or(u64::MAX, |(version, _)| *version);
+            if known < removal {
+                replica.records = replica.records.max(known);
+                replica.line.record_reported(known);
+            }
             let known = match &replica.line.sight {
                 Sight::Live(live) => live.version,
                 Sight::Absent { at, .. } => *at,
@@ -58,15 +64,17 @@ impl State {
         }
     }
 
-    /// Puts places in order for the numbers that `each` visits.
-    fn rank(&mut self, each: impl Fn(&mut Self, &mut dyn FnMut(&mut u64))) {
+    /// Puts places in order, from `first` on, for the numbers that `each` visits.
+    fn rank(&mut self, first: u64, each: impl Fn(&mut Self, &mut dyn FnMut(&mut u64))) {
         let mut numbers = Vec::new();
         each(self, &mut |number| numbers.push(*number));
-        numbers.push(0);
+        numbers.push(first);
         numbers.sort_unstable();
         numbers.dedup();
-        if numbers.iter().zip(0..).any(|(number, place)| *number != place) {
-            each(self, &mut |number| *number = numbers.partition_point(|other| *other < *number) as u64);
+        if numbers.iter().zip(first..).any(|(number, place)| *number != place) {
+            each(self, &mut |number| {
+                *number = first + numbers.partition_point(|other| *other < *number) as u64
+            });
         }
     }
 
@@ -75,13 +83,20 @@ impl State {
         for (version, _) in self.server.records.iter_mut().chain(snapshot) {
             visit(version);
         }
+        self.truth.each_version(visit);
         for replica in self.replicas.iter_mut().filter(|replica| replica.up) {
             visit(&mut replica.records);
             if let RecordSight::Seen(seen) = &mut replica.line.record {
                 visit(&mut seen.version);
             }
-            if let Some((_, version)) = replica.plan.as_mut().and_then(|plan| plan.1.as_mut()) {
-                visit(version);
+            if let Some(plan) = &mut replica.plan {
+                plan.1.over.iter_mut().for_each(|(_, version)| visit(version));
+                visit_known(&mut plan.1.removal, visit);
+            }
+            replica.line.removal.iter_mut().for_each(|removal| visit(&mut removal.at));
+            if let Some(created) = &mut replica.line.created {
+                visit(&mut created.version);
+                visit_known(&mut created.knew, visit);
             }
         }
     }
@@ -114,6 +129,13 @@ impl State {
                 visit(&mut write.record.sequence);
             }
         }
+    }
+}
+
+/// Visits a version unless it is none.
+fn visit_known(version: &mut u64, visit: &mut dyn FnMut(&mut u64)) {
+    if *version > 0 {
+        visit(version);
     }
 }
 

@@ -80,7 +80,8 @@ fn a_webhook_and_newborns_with_labels_of_their_own() {
 #[test]
 fn a_webhook_and_a_person_who_removes_the_record() {
     let config = Config::new("a webhook and a person who removes the record", if full() { 5 } else { 4 }, 3);
-    explore(Config { webhook: true, budget: Budget { removals: 1, ..config.budget }, ..config });
+    let budget = Budget { removals: 1, ..config.budget };
+    explore(Config { webhook: true, keys: usize::from(full()), budget, ..config });
 }
 
 #[test]
@@ -159,8 +160,20 @@ fn a_collector() {
 #[test]
 fn a_person_who_removes_the_record() {
     let config = Config::new("a person who removes the record", if full() { 5 } else { 4 }, 3);
-    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[BARE, Labels([0, 1])]];
-    explore(Config { births, budget: Budget { removals: 1, ..config.budget }, ..config });
+    let later: &[Labels] = if full() { &[BARE, Labels([0, 1])] } else { &[BARE] };
+    explore(Config {
+        births: [&[Labels([1, 0])], later],
+        budget: Budget { removals: 1, ..config.budget },
+        ..config
+    });
+}
+
+#[test]
+fn a_person_who_removes_the_record_and_a_paused_writer() {
+    let config =
+        Config::new("a person who removes the record, and a paused writer", if full() { 4 } else { 3 }, 3);
+    let budget = Budget { removals: 1, pauses: 1, ..config.budget };
+    explore(Config { keys: usize::from(full()), budget, ..config });
 }
 
 #[test]

@@ -81,6 +81,7 @@ impl Model for Config {
             fork: 0,
             snapshot: None,
             late: false,
+            collecting: false,
             budget: self.budget,
             truth: Truth::new(),
             broken: None,
@@ -210,9 +211,9 @@ impl Config {
             if state.is_turn(&plan.0, plan.1, self.without) {
                 actions.push(Action::Resume(at));
             }
-        } else if !replica.held && (!state.is_ahead(at) || self.without == Some(Guard::ReadUnknown)) {
-            let (plan, over) = state.plan(at, self.without);
-            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, over, self.without)
+        } else if !replica.held {
+            let (plan, basis) = state.plan(at, self.without);
+            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, basis, self.without)
             {
                 actions.push(Action::Step(at));
                 if lost > 0 {
@@ -294,11 +295,12 @@ impl Config {
                 state.replicas[at].plan = Some(Box::new(state.plan(at, without)));
             }
             Action::Resume(at) => {
-                let (plan, over) = *state.replicas[at].plan.take().expect("it was paused");
-                state.carry_out(at, plan, over, Reply::Heard, without);
+                let (plan, basis) = *state.replicas[at].plan.take().expect("it was paused");
+                state.carry_out(at, plan, basis, Reply::Heard, without);
             }
             Action::Crash(at) => {
                 state.budget.crashes -= 1;
+                state.truth.forget_late();
                 state.replicas[at] = Replica::down(state.replicas[at].policy);
             }
             Action::Start(at) | Action::BeginAnew(at) => state.start(at, without),
@@ -334,13 +336,14 @@ impl Config {
             Action::Judge(at) => state.judge_history(at),
             Action::Wait => {
                 state.budget.late -= 1;
-                state.late = true;
+                (state.late, state.collecting) = (true, true);
                 for at in 0..state.replicas.len() {
                     state.look(at);
                 }
             }
             Action::OverCap(at) => {
                 state.budget.over_cap -= 1;
+                state.collecting = true;
                 state.replicas[at].line.over_cap = true;
             }
             Action::Remove => {
@@ -354,11 +357,11 @@ impl Config {
     /// Decides and acts: reads whatever it needs, and writes. What may come in between is a pause.
     fn step(&self, state: &mut State, at: usize, reply: Reply) {
         for _ in 0..READS {
-            let (plan, over) = state.plan(at, self.without);
+            let (plan, basis) = state.plan(at, self.without);
             let read =
                 matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. } | Plan::ReadEnd { .. });
-            if state.is_turn(&plan, over, self.without) {
-                state.carry_out(at, plan, over, reply, self.without);
+            if state.is_turn(&plan, basis, self.without) {
+                state.carry_out(at, plan, basis, reply, self.without);
             }
             if !read || state.replicas[at].held {
                 return;

@@ -82,6 +82,7 @@ impl State {
 
     /// The next event of a replica's record stream, by metadata alone.
     pub(crate) fn hear_record(&mut self, at: usize, without: Option<Guard>) {
+        let due = self.collecting;
         let next = self.server.records.iter().find(|(version, _)| *version > self.replicas[at].records);
         let Some((version, stored)) = next.cloned() else { return };
         let replica = &mut self.replicas[at];
@@ -89,8 +90,9 @@ impl State {
         match stored {
             Ok(stored) => replica.record_applied(version, &stored),
             Err(removed) => {
-                let late = Removed { node: Version::MAX };
-                replica.record_removed(version, if without == Some(Guard::Removal) { late } else { removed });
+                let late = Removed { node: Version::MAX, ..removed };
+                let removed = if without == Some(Guard::Removal) { late } else { removed };
+                replica.line.record_removed(Uuid::from_u128(removed.uid.into()), version, removed.node, due);
                 if without == Some(Guard::Collected) && replica.line.live().is_none() {
                     replica.line.ends.clear();
                 }
@@ -127,14 +129,15 @@ impl State {
         let head = self.server.record_head();
         let record =
             self.server.record().filter(|_| !blank).map(|(version, stored)| (version, stored.clone()));
-        let removed = Removed { node: self.server.node_head() };
+        let (node, due) = (self.server.node_head(), self.collecting);
         let replica = &mut self.replicas[at];
         replica.records = head;
         replica.held = false;
+        replica.line.records_listed();
         match (record, &mut replica.line.record) {
             (Some((version, stored)), _) => replica.record_applied(version, &stored),
             (None, RecordSight::Seen(_)) if without == Some(Guard::RecordAbsence) => {
-                replica.record_removed(head, removed);
+                replica.line.record_absent(head, node, due);
             }
             (None, RecordSight::Seen(seen)) => seen.body = Body::Unread { hint: seen.names() },
             (None, sight) => *sight = RecordSight::None,
@@ -182,10 +185,15 @@ impl State {
 
     /// A direct read of the node.
     pub(crate) fn read_node(&mut self, at: usize, without: Option<Guard>) {
+        let ahead = self.is_ahead(at);
         let (head, now) = (self.server.node_head(), self.now());
         let replica = &mut self.replicas[at];
         let Some(node) = self.server.node() else {
-            replica.line.node_absent(head, now);
+            if ahead && without != Some(Guard::ReadUnknown) {
+                replica.held = true;
+            } else {
+                replica.line.node_absent(head, now);
+            }
             return;
         };
         // What the watch is still going to tell, it tells in order: the ends of the lives before come first.
@@ -203,28 +211,42 @@ impl State {
         if without == Some(Guard::Mark) {
             live.mark = perennial_core::keeper::Mark::None;
         }
+        let found = live.uid;
         if replica.line.node_seen(live, policy(replica.policy), now) {
             replica.print = Some(node.print());
         }
+        replica.line.node_found(found, replica.line.last_removal());
     }
 
     /// A direct read of the record.
     pub(crate) fn read_record(&mut self, at: usize, without: Option<Guard>) {
         let head = self.server.record_head();
-        let removed = Removed { node: self.server.node_head() };
+        let (node, due) = (self.server.node_head(), self.collecting);
         let replica = &mut self.replicas[at];
         let coming = replica.records < head && without != Some(Guard::RemovalRead);
         let line = &mut replica.line;
         match self.server.record() {
             // When it was removed, the watch is going to tell.
-            None if coming && line.weighs_removal() => replica.held = true,
-            None => replica.record_removed(head, removed),
-            Some((version, stored)) => {
-                let mut seen = whole(version, stored);
-                seen.foreign = line.seen().is_some_and(|known| known.version == version && known.foreign);
-                line.record_seen(seen);
+            None if coming && line.needs_removal(None) => replica.held = true,
+            None => line.record_absent(head, node, due),
+            Some((version, stored))
+                if coming && line.needs_removal(Some(Uuid::from_u128(stored.uid.into()))) =>
+            {
+                replica.held |= line.seen().is_none_or(|seen| seen.version < version);
+            }
+            Some(_) => {
+                let seen = self.record_whole(at).expect("it is there");
+                self.replicas[at].line.record_seen(seen);
             }
         }
+    }
+
+    /// The record as it is, whole, as a replica judges it.
+    pub(crate) fn record_whole(&self, at: usize) -> Option<Seen> {
+        let (version, stored) = self.server.record()?;
+        let known = self.replicas[at].line.seen();
+        let foreign = known.is_some_and(|known| known.version == version && known.foreign);
+        Some(Seen { foreign, ..whole(version, stored) })
     }
 
     /// Looks at a line: what is at rest is let go of.
@@ -238,7 +260,11 @@ impl State {
         if why.is_settled() {
             replica.line.settle();
         }
-        let unknown = matches!(why, Why::NothingKept | Why::Forgotten) && replica.line.seen().is_none();
+        let unknown = matches!(why, Why::NothingKept | Why::Forgotten)
+            && replica.line.seen().is_none()
+            // What was forgotten may still be reported as an end.
+            && (replica.line.removal.is_none() || replica.nodes == self.server.node_head())
+            && replica.line.erased.is_none();
         if unknown && !matches!(replica.line.sight, Sight::Live(_)) {
             replica.line = Line { sight: Sight::Missing, record: RecordSight::None, ..Line::default() };
             replica.print = None;
@@ -249,17 +275,6 @@ impl State {
 }
 
 impl Replica {
-    /// The record was removed at `version`. Of the two counters it is that of nodes which ends are compared by.
-    pub(crate) fn record_removed(&mut self, version: Version, removed: Removed) {
-        if let RecordSight::Seen(seen) = &mut self.line.record {
-            if seen.version > version {
-                return;
-            }
-            seen.version = removed.node;
-        }
-        self.line.record_removed(removed.node);
-    }
-
     fn record_applied(&mut self, version: Version, stored: &Stored) {
         // A version that does not raise the sequence is a foreign edit.
         let known = self
@@ -269,6 +284,7 @@ impl Replica {
         let summary = stored.record.summary();
         let edited = known.is_some_and(|(at, sequence)| at != version && summary.sequence <= sequence);
         let body = if edited { Body::Unread { hint: Some(summary.uid) } } else { Body::Summary(summary) };
+        self.line.record_reported(version);
         self.line.record_seen(seen(version, stored, body));
     }
 }

@@ -147,6 +147,8 @@ pub(crate) struct Stored {
 /// A record that is not there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Removed {
+    /// The ConfigMap's uid.
+    pub(crate) uid: u8,
     /// The version of the node when it was removed.
     pub(crate) node: Version,
 }
@@ -191,17 +193,27 @@ impl Server {
 
     /// Removes the record.
     pub(crate) fn remove_record(&mut self) {
-        let removed = Removed { node: self.node_head() };
+        let uid = self.record().map_or(0, |(_, stored)| stored.uid);
+        let removed = Removed { uid, node: self.node_head() };
         self.records.push((self.record_head() + 1, Err(removed)));
     }
 
     pub(crate) fn record_head(&self) -> Version {
-        self.records.last().map_or(0, |(version, _)| *version)
+        self.records.last().map_or(RECORDS, |(version, _)| *version)
     }
 }
 
-/// What a plan's write is conditioned on: the record's uid and version.
-pub(crate) type Over = Option<(Uuid, Version)>;
+/// What a plan was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Basis {
+    /// The record's uid and version: what a write is conditioned on.
+    pub(crate) over: Option<(Uuid, Version)>,
+    /// The last removal of the record that was known.
+    pub(crate) removal: Version,
+}
+
+/// Versions of records are greater than those of nodes, as if one etcd counted both.
+pub(crate) const RECORDS: Version = 100;
 
 /// A replica: its line, how far its streams got, and a plan it has not carried out yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -216,7 +228,7 @@ pub(crate) struct Replica {
     pub(crate) print: Option<Node>,
     /// Nothing more is done about it until it changes.
     pub(crate) held: bool,
-    pub(crate) plan: Option<Box<(Plan, Over)>>,
+    pub(crate) plan: Option<Box<(Plan, Basis)>>,
     /// The lives whose ends it saw or proved since it started.
     pub(crate) saw: u8,
     /// The lives whose ends its watch will not tell any more.
@@ -232,7 +244,7 @@ impl Replica {
             up: false,
             line: Line::default(),
             nodes: 0,
-            records: 0,
+            records: RECORDS,
             print: None,
             held: false,
             plan: None,
@@ -257,6 +269,8 @@ pub(crate) struct State {
     pub(crate) snapshot: Option<Box<(Server, Truth)>>,
     /// Every retention is over for what was written before.
     pub(crate) late: bool,
+    /// Records may be collected.
+    pub(crate) collecting: bool,
     pub(crate) budget: Budget,
     pub(crate) truth: Truth,
     pub(crate) broken: Option<Broken>,

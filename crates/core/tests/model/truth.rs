@@ -59,8 +59,13 @@ pub(crate) struct Truth {
     confused: bool,
     /// The record is one of another history, and this is its version there.
     moved: Option<Version>,
-    /// What ended up to here was forgotten by a person: whoever records it anew need not record all of it.
+    /// What ended up to here was forgotten by a person while the node lived: whoever records it anew need not record
+    /// all of it.
     removed: Version,
+    /// A person removed the record while the node was away: the versions of the record and of the node.
+    forgotten: Option<(Version, Version)>,
+    /// The record was created by a replica that did not know of that: its uid. It is to be emptied again.
+    late: Option<u8>,
     pub(crate) lives: Lives,
 }
 
@@ -146,10 +151,19 @@ impl Truth {
         })
     }
 
+    /// A replica crashed: nobody may know any more that it created the record late.
+    pub(crate) fn forget_late(&mut self) {
+        self.late = None;
+    }
+
+    pub(crate) fn each_version(&mut self, visit: &mut dyn FnMut(&mut u64)) {
+        self.forgotten.iter_mut().for_each(|(record, _)| visit(record));
+    }
+
     /// The record says this from now on.
     fn settle_on(&mut self, owed: Labels, folded: Version) {
         self.bases = vec![owed];
-        self.folded = folded;
+        self.folded = folded.max(self.forgotten.map_or(0, |(_, node)| node));
         self.doubt = None;
         self.adrift = false;
     }
@@ -211,7 +225,9 @@ impl State {
     }
 
     /// Judges a record that was just written over `before`, by the replica at `at`.
-    pub(crate) fn judge_write(&mut self, at: usize, before: Option<&Record>, write: &Write) {
+    ///
+    /// `knew` is the last removal that was known when the write was decided on.
+    pub(crate) fn judge_write(&mut self, at: usize, before: Option<&Record>, write: &Write, knew: Version) {
         let record = &*write.record;
         let named = life(record.incarnation.uid);
         let moved = self.truth.moved.take();
@@ -222,6 +238,12 @@ impl State {
         self.truth.confused |= self.replicas[at].epoch != self.epoch;
         if self.truth.confused {
             self.truth.bases.push(says);
+            return;
+        }
+        if self.judge_late(before.is_none(), record, knew) {
+            // Until it is emptied, others may take it for what is owed.
+            self.truth.bases = self.remembered_by_some(vec![BARE, says]);
+            self.truth.folded = self.server.node_head();
             return;
         }
         if before.is_some_and(|before| record.version < before.version) && moved.is_none() {
@@ -274,6 +296,23 @@ impl State {
             self.truth.folded = born;
             self.truth.adrift = false;
         }
+    }
+
+    /// Whether a record may say what a person had forgotten, because the replica that created it did not know of that.
+    /// Unless it goes on to a later life, it is to be emptied again.
+    fn judge_late(&mut self, created: bool, record: &Record, knew: Version) -> bool {
+        let Some((removal, forgotten)) = self.truth.forgotten else { return false };
+        let late = created && knew < removal;
+        let of_the_past = record.version <= forgotten;
+        self.truth.late = self.truth.late.filter(|_| of_the_past);
+        if self.truth.late.is_some() && record.state == Phase::Closed && record.is_empty() {
+            self.truth.late = None;
+            self.truth.settle_on(BARE, forgotten);
+        }
+        if late && of_the_past {
+            self.truth.late = Some(self.server.made + 1);
+        }
+        late || self.truth.late.is_some()
     }
 
     /// Judges what a record remembers of the ends up to a version.
@@ -366,24 +405,39 @@ impl State {
         self.truth.given |= bit(node.life);
     }
 
-    /// A person removed the record. While the node is away, or is not given its own yet, that forgets it.
+    /// A person removed the record. While the node is away, that forgets it: nothing that ended before is owed.
+    ///
+    /// While a node lives, the record is written again from the node; what was owed to it before may or may not be
+    /// forgotten, depending on how much of it others hold.
     pub(crate) fn judge_removal(&mut self) {
         let head = self.server.node_head();
-        let mut owed = self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX });
-        owed.push(BARE);
-        // One who hears of an end only now may record it anew, without those that others forgot.
+        let mut owed = vec![BARE];
+        self.truth.removed = 0;
+        self.truth.forgotten = Some((self.server.record_head() + 1, head));
+        self.truth.late = None;
+        if self.server.node().is_some() {
+            self.truth.forgotten = None;
+            owed.extend(self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX }));
+            // A replica that learns of an end only now may record it anew, without those that others forgot.
+            owed = self.remembered_by_some(owed);
+            self.truth.removed = head;
+        }
+        self.truth.bases = owed;
+        self.truth.folded = head;
+        self.truth.doubt = None;
+        // It does not protect them any more.
+        self.truth.named = 0;
+    }
+
+    /// What may be recorded by a replica that remembers some of the ends and not others.
+    fn remembered_by_some(&self, mut owed: Vec<Labels>) -> Vec<Labels> {
         for end in self.server.ends() {
             let after: Vec<Labels> = owed.iter().map(|owed| end.node.labels.over(*owed)).collect();
             owed.extend(after);
             owed.sort_unstable();
             owed.dedup();
         }
-        self.truth.bases = owed;
-        self.truth.folded = head;
-        self.truth.removed = head;
-        self.truth.doubt = None;
-        // It does not protect them any more.
-        self.truth.named = 0;
+        owed
     }
 
     /// The record's time was over: what happened after it is not forgotten.
@@ -443,6 +497,9 @@ impl State {
             // What was owed is anybody's guess; and so is who lags, where two histories meet in one version.
             let apart = record.is_none_or(|record| record.version < head);
             return apart.then(|| self.judge_form(record)).flatten();
+        }
+        if self.server.record().is_some_and(|(_, stored)| Some(stored.uid) == self.truth.late) {
+            return Some(Broken::Unsettled);
         }
         let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
         let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });

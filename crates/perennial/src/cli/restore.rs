@@ -216,7 +216,9 @@ impl Giving<'_> {
         let installation = self.desk.api.installation();
         match outcome {
             Outcome::Node(Ok(node)) => {
+                let uid = node.metadata.uid;
                 line.node_seen(node.into_live(installation, policy, now), policy, now);
+                line.node_found(uid, line.last_removal());
             }
             Outcome::Node(Err(version)) => line.node_absent(version, now),
             Outcome::Record(Ok(object)) => {
@@ -225,7 +227,7 @@ impl Giving<'_> {
             Outcome::Wrote { object, write, .. } => {
                 line.record_seen(object.holding(write.record));
             }
-            Outcome::Record(Err(version)) => line.record_removed(version),
+            Outcome::Record(Err(version)) => line.record_absent(version, version, false),
             Outcome::Proved(end) => line.node_ended(end),
             Outcome::Lost(uid) => line.lost = Some(uid),
             Outcome::EndRead(uid, id) => line.end_read(uid, id),

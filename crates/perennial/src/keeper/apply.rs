@@ -39,6 +39,8 @@ pub(crate) enum Outcome {
         write: Box<Write>,
         /// What it was, by name.
         transition: &'static str,
+        /// There was none before.
+        created: bool,
         /// It holds something else than the one before it.
         news: bool,
         /// It is open now, and the node's status could not be made to say so.
@@ -220,7 +222,8 @@ impl Apply {
         }
         let news = before.map(|summary| summary.digest) != Some(write.record.kept.digest());
         let object = self.api.write_record(&write.record, over).await?;
-        Ok(Outcome::Wrote { object, write: Box::new(write), transition, news, untold })
+        let created = over.is_none();
+        Ok(Outcome::Wrote { object, write: Box::new(write), transition, created, news, untold })
     }
 
     async fn patch(&self, name: &Name, patch: Box<Patch>) -> Result<Outcome, ApiError> {

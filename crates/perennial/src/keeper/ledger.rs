@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use perennial_core::admission::Comer;
 use perennial_core::keeper::born::{Birth, born};
-use perennial_core::keeper::{Context, Plan, RecordSight, Sight, Why};
+use perennial_core::keeper::{Context, Plan, RecordSight, Removal, Sight, Why};
 use perennial_core::kept::Digest;
 use perennial_core::record::{Seals, Version};
 use tokio::time::Instant;
@@ -210,6 +210,10 @@ impl Ledger {
         self.fleet.recount(&mut entry.counted, if forgotten { Counted::default() } else { counted }, view.at);
         if forgotten {
             self.noted.note(name);
+        }
+        // What was forgotten may still be reported as an end, and a record that was erased as removed.
+        let told = |removal: Removal| removal.at <= self.told;
+        if forgotten && entry.line.erased.is_none() && entry.line.removal.is_none_or(told) {
             self.lines.remove(name);
         }
         looked

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, RecordSight};
+use perennial_core::record::Version;
 use tokio::task;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
@@ -23,14 +24,14 @@ const AT_FIRST: u32 = 5;
 impl Keeper {
     pub(super) fn folded(&mut self, done: Result<(task::Id, Outcome), task::JoinError>) {
         let id = done.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
-        let Some(Worker { name, rank, span }) = self.workers.remove(&id) else { return };
+        let Some(Worker { name, rank, removal, span }) = self.workers.remove(&id) else { return };
         match done {
             Ok((_, outcome)) => {
                 if let Some(span) = span {
                     span.end(&outcome);
                 }
                 self.count(rank, &outcome);
-                self.fold(&name, outcome);
+                self.fold(&name, outcome, removal);
             }
             Err(error) => {
                 // A bug to see. It must not take the other lines along, nor leave this one busy for ever.
@@ -60,8 +61,9 @@ impl Keeper {
         }
     }
 
-    /// Folds what came of a plan into its line, and looks at it again.
-    fn fold(&mut self, name: &Name, outcome: Outcome) {
+    /// Folds what came of a plan into its line, and looks at it again. `removal` is the last removal of the record that was
+    /// known when the plan was made.
+    fn fold(&mut self, name: &Name, outcome: Outcome, removal: Version) {
         let now = Timestamp::now();
         self.ledger.done(name);
         match outcome {
@@ -69,7 +71,7 @@ impl Keeper {
                 self.api.cluster().metrics().error("conflict");
                 let failures = self.ledger.entry(name).map_or(0, |entry| entry.failures);
                 self.ledger.overtaken(name, Instant::now() + backoff(failures.saturating_add(1)));
-                self.take(name, *read, now);
+                self.take(name, *read, now, removal);
             }
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, Urgency::Restore),
             // To say it again does no harm, and nothing else waits for it.
@@ -77,33 +79,39 @@ impl Keeper {
             // Whatever is more urgent than collection does not wait for a person.
             Outcome::Braked => self.ledger.braked(name, Instant::now() + self.config.retry_slowly),
             // What is read again after a failure is no progress yet: whoever fails at every other step has to slow down.
-            outcome @ (Outcome::Node(_) | Outcome::Record(_)) => self.take(name, outcome, now),
+            outcome @ (Outcome::Node(_) | Outcome::Record(_)) => self.take(name, outcome, now, removal),
             outcome => {
                 self.ledger.succeeded(name);
-                self.take(name, outcome, now);
+                self.take(name, outcome, now, removal);
             }
         }
         self.look(name);
     }
 
     /// Folds what was read or written.
-    fn take(&mut self, name: &Name, outcome: Outcome, now: Timestamp) {
+    fn take(&mut self, name: &Name, outcome: Outcome, now: Timestamp, removal: Version) {
         match outcome {
             Outcome::Node(Ok(node)) => {
                 let (installation, policy) = (&self.config.installation, &self.policy);
-                if !self.ledger.node_read(name, node, installation, policy, now) {
+                let uid = node.metadata.uid;
+                if self.ledger.node_read(name, node, installation, policy, now) {
+                    self.ledger.entry_mut(name).line.node_found(uid, removal);
+                } else {
                     self.ledger.hold(name);
                 }
             }
             Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
             Outcome::Record(Err(version)) => {
-                if !self.ledger.record_absent(name, version) {
+                if !self.ledger.record_absent(name, version, &self.policy, now) {
                     self.ledger.hold(name);
                 }
             }
             Outcome::Record(Ok(object)) => {
-                self.ledger.record_read(name, &object);
-                self.report.unreadable(name, self.ledger.entry_mut(name));
+                if self.ledger.record_read(name, &object) {
+                    self.report.unreadable(name, self.ledger.entry_mut(name));
+                } else {
+                    self.ledger.hold(name);
+                }
             }
             Outcome::Proved(end) => {
                 self.metrics.proofs.inc("proved");
@@ -115,10 +123,11 @@ impl Keeper {
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
-            Outcome::Wrote { object, write, transition, news, untold } => {
+            Outcome::Wrote { object, write, transition, created, news, untold } => {
                 self.report.wrote(name, &write, transition, news);
                 let uid = write.record.incarnation.uid;
-                self.ledger.record_written(name, &object, write.record);
+                let created = created.then_some(removal);
+                self.ledger.record_written(name, &object, write.record, created);
                 if untold {
                     self.ledger.entry_mut(name).line.untold = Some(uid);
                 }

@@ -25,6 +25,10 @@ impl Case<'_> {
             return Plan::Rest(Why::CaptureOff);
         }
         let end = self.line.ends.iter().find(|end| end.uid == summary.uid);
+        if end.is_some_and(|end| self.line.is_forgotten(end.uid, end.version)) {
+            // The replica that created the record late removes it again.
+            return Plan::Rest(Why::Lagging);
+        }
         if let Some(end) = end {
             let quick = still(end.seen_at, self.cx.close_after, self.cx.now);
             if let Some(until) = quick.filter(|_| !self.line.awaited) {

@@ -53,6 +53,10 @@ impl Case<'_> {
         if live.bare && self.line.ends.is_empty() && self.line.kin.is_none() && !self.needs_kin(live) {
             return Plan::Rest(Why::NothingKept);
         }
+        if self.line.is_forgotten(live.uid, live.version) {
+            // The record was removed after it was last seen: it may have been gone by then.
+            return Plan::ReadNode;
+        }
         let Some(content) = &live.content else { return Plan::ReadNode };
         let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
         let recorded = memory.as_ref().map(Memory::labels);

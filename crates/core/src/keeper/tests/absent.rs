@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::dsl::*;
 use crate::keeper::{Erasure, Notice, Plan, RecordSight, Sight, Why};
-use crate::record::{Record, State};
+use crate::record::{Record, State, Version};
 
 const RETENTION: SignedDuration = SignedDuration::from_hours(30 * 24);
 
@@ -297,29 +297,64 @@ fn a_life_that_vanished_unseen_is_proved_before_its_name_is_let_go() {
 #[test]
 fn removing_the_record_of_an_absent_node_forgets_it() {
     let mut case = gone(15).ends([end(U1, 15).label("a", "2")]).with(open(U1, 10).label("a", "1"));
-    case.line.record_removed(2000);
+    case.line.record_removed(U4, 2000, 2000, false);
     assert_eq!((&case.line.record, case.line.ends.len()), (&RecordSight::None, 0));
     case.rests(Why::NothingKept);
 }
 
 #[test]
-fn removing_the_record_of_a_living_node_forgets_nothing() {
-    let mut case = node(live(U2, 20)).ends([end(U1, 15).label("a", "2")]).with(open(U1, 10).label("a", "1"));
-    case.line.record_removed(2000);
-    case.gives(first(giving(U2, 20).label("a", "2")));
+fn removing_the_record_of_a_living_node_forgets_what_ended_before() {
+    let removed = |read_after: Option<Version>| {
+        let case = node(live(U2, 20).label("b", "1")).ends([end(U1, 15).label("a", "2")]);
+        let mut case = case.with(open(U1, 10).label("a", "1"));
+        case.line.record_removed(U4, 2000, 2000, false);
+        if let Some(knew) = read_after {
+            case.line.node_found(U2, knew);
+        }
+        case
+    };
+    removed(None).reads_node();
+    removed(Some(1999)).reads_node();
+    removed(Some(2000)).saves(first(open(U2, 20).label("b", "1")));
 }
 
 #[test]
-fn a_late_word_of_a_removal_does_not_count_for_the_record_that_came_after_it() {
+fn an_earlier_removal_does_not_remove_the_record_that_is_known() {
+    let record = || gone(1500).ends([end(U1, 1500).label("a", "1")]).with(open(U1, 1400).label("a", "1"));
+    let mut case = record();
+    case.line.record_removed(U4, 999, 999, false);
+    case.closes(next(closed(U1, 1500).label("a", "1")));
+    // Unless the life that it names was over by then: whoever created it too late empties it.
     let mut case = gone(15).ends([end(U1, 15).label("a", "1")]).with(open(U1, 10).label("a", "1"));
-    case.line.record_removed(999);
+    case.line.record_removed(U4, 999, 999, false);
     assert_eq!(case.line.ends.len(), 1);
-    case.closes(next(closed(U1, 15).label("a", "1")));
+    case.rests(Why::Lagging);
+}
+
+#[test]
+fn a_record_that_this_replica_created_after_a_removal_it_did_not_know_of_is_emptied() {
+    let created = |record: Record, knew: Version| {
+        let mut case = gone(15).with(record);
+        let (uid, version) = case.line.seen().map(|seen| (seen.uid, seen.version)).unwrap();
+        case.line.record_created(uid, version, knew);
+        case.line.record_removed(U3, 999, 999, false);
+        case
+    };
+    let late = closed(U1, 15).label("a", "1").before(&open(U1, 10).label("a", "2"));
+    let mut emptied = next(closed(U1, 15).before(&late));
+    emptied.record.previous.clear();
+    (emptied.record.kept_since, emptied.record.deleted_at) = (None, Some(NOW));
+    created(late.clone(), 998).closes(emptied);
+    created(late.clone(), 999).rests(Why::Away);
+    // What ended after the removal was not forgotten by it.
+    created(closed(U1, 1500).label("a", "1"), 998).rests(Why::Away);
+    // Where the end of the life that it names is not known, it is looked for.
+    created(open(U1, 10).label("a", "1"), 998).proves(U1, 10, 15);
 }
 
 #[test]
 fn a_record_that_never_was_cannot_be_removed() {
     let mut case = gone(15).ends([end(U1, 15).label("a", "1")]).records_unlisted();
-    case.line.record_removed(2000);
+    case.line.record_removed(U4, 2000, 2000, false);
     case.closes(first(closed(U1, 15).label("a", "1")));
 }

@@ -198,10 +198,10 @@ fn what_ended_after_a_record_was_due_for_collection_is_not_forgotten_with_it() {
     let mut line = line();
     line.record_seen(seen(1000, open(U1, 10)));
     line.node_ended(end(U1, 20).label("a", "1"));
-    line.record_collected();
+    line.record_erased(false);
     assert_eq!(uids(&line), [1]);
     line.record_seen(seen(1001, closed(U1, 20).label("a", "1")));
-    line.record_collected();
+    line.record_erased(false);
     assert_eq!(uids(&line), [0; 0]);
 }
 
@@ -218,7 +218,7 @@ fn what_happened_after_a_record_that_somebody_removed_is_forgotten_only_with_a_l
         line.record_seen(seen(1000, record.clone()));
         line.node_ended(end(U1, 20).label("a", "1"));
         line.node_ended(end(U2, 30).label("b", "1"));
-        line.record_removed(1001);
+        line.record_removed(U4, 1001, 1001, true);
         assert_eq!(uids(&line), left, "{record:?}");
     }
 }
@@ -231,7 +231,7 @@ fn who_died_after_a_record_was_removed_is_not_forgotten_with_it() {
             line.record_seen(seen(15, record.clone()));
             line.node_ended(end(U1, 20).label("a", "1"));
             line.node_ended(end(U2, 30).label("b", "1"));
-            line.record_removed(removed);
+            line.record_removed(U4, removed, removed, true);
             assert_eq!(uids(&line), left, "{record:?} at {removed}");
         }
     }
@@ -245,20 +245,23 @@ fn where_nodes_and_records_are_counted_apart_a_removed_record_takes_every_end_al
         line.record_seen(seen(written, open(U1, 10).label("a", "1")));
         line.node_ended(end(U1, 20).label("a", "1"));
         line.node_ended(end(U2, 30).label("b", "1"));
-        line.record_removed(removed);
+        line.record_removed(U4, removed, removed, true);
         assert_eq!(uids(&line), [0; 0], "{written}");
     }
 }
 
 #[test]
-fn when_a_record_was_removed_matters_while_its_node_is_away_and_ends_are_held() {
+fn when_a_record_was_removed_matters_while_its_node_lives_or_ends_are_held() {
     let mut line = line();
+    assert!(!line.needs_removal(None));
     line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
-    assert!(!line.weighs_removal());
+    assert!(!line.needs_removal(None));
     line.node_ended(end(U1, 20).label("a", "1"));
-    assert!(line.weighs_removal());
+    assert!(line.needs_removal(None));
     sees(&mut line, live(U2, 30));
-    assert!(!line.weighs_removal());
+    assert!(line.needs_removal(None), "it may have been gone when its record was removed");
+    assert!(!line.needs_removal(Some(U4)), "it is the one that is known");
+    assert!(line.needs_removal(Some(U3)), "another one was removed before it");
 }
 
 #[test]
@@ -269,7 +272,7 @@ fn a_record_that_is_found_gone_unread_is_forgotten_only_with_a_life_that_it_name
         line.node_ended(end(U2, 30).label("b", "1"));
         let RecordSight::Seen(seen) = &mut line.record else { unreachable!("it was just seen") };
         seen.body = Body::Unread { hint: Some(named) };
-        line.record_removed(1001);
+        line.record_removed(U4, 1001, 1001, true);
         assert_eq!(uids(&line), left, "{named}");
     }
 }

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::dsl::*;
 use crate::keeper::{
-    Body, Context, End, Erasure, Hand, Kin, Line, Live, Mark, Patch, Plan, Provider, RecordSight, Seen,
-    Sight, Why, Write, decide,
+    Body, Context, Created, End, Erasure, Hand, Kin, Line, Live, Mark, Patch, Plan, Provider, RecordSight,
+    Removal, Seen, Sight, Why, Write, decide,
 };
 use crate::kept::{Content, Kept, Pairs};
 use crate::policy::{Identity, Policy, is_privileged};
@@ -170,6 +170,10 @@ prop_compose! {
             records().prop_map(|record| Kin::Closed(Box::new(Record { state: State::Closed, ..record }))),
         ]),
         (awaited, over_cap, hindered) in any::<(bool, bool, bool)>(),
+        (removal, created) in (
+            option::weighted(0.2, (version(), version(), option::of(uid()))),
+            option::weighted(0.1, version()),
+        ),
         agreed in prop::bool::weighted(0.2),
         (policy, rollout) in (0..POLICIES.len(), any::<bool>()),
         (capture, restore) in (prop::bool::weighted(0.8), prop::bool::weighted(0.8)),
@@ -177,8 +181,14 @@ prop_compose! {
         held.sort_by_key(|end| end.version);
         held.dedup_by_key(|end| end.uid);
         let kin = kin.map(Box::new);
+        let removal = removal.map(|(at, until, life)| Removal { at, until, life });
+        let created = created.and_then(|knew| match &record {
+            RecordSight::Seen(seen) => Some(Created { uid: seen.uid, version: seen.version, knew }),
+            _ => None,
+        });
         let line = Line {
             sight, ends: held, record, vanished, lost, kin, awaited, over_cap, agreed: None, told: None, untold: None, hindered,
+            removal, created, erased: None,
         };
         let (policy, seals, condition) = (POLICIES[policy].clone(), false, false);
         let mut case = Case { line, policy, now: NOW, capture, restore, rollout, seals, condition };

@@ -172,7 +172,7 @@ impl World {
             Event::Record(version, record) => {
                 line.record_seen(seen(version, Body::Summary(record.summary())));
             }
-            Event::Removed(version) => line.record_removed(version),
+            Event::Removed(version) => line.record_removed(Uuid::nil(), version, version, true),
         }
     }
 
@@ -247,7 +247,7 @@ impl World {
             Some((version, record)) => {
                 line.record_seen(seen(*version, Body::Whole(Box::new(record.clone()))));
             }
-            None => line.record_removed(Version::MAX),
+            None => line.record_absent(self.version, self.version, true),
         }
     }
 

@@ -57,8 +57,6 @@ pub(crate) struct Entry {
     pub(super) node_list: u32,
     #[serde(skip)]
     pub(super) record_list: u32,
-    /// The last removal of its record that the watch told of.
-    pub(super) removed: Version,
     /// Work is under way: it does not sleep.
     #[serde(skip)]
     pub(super) busy: bool,

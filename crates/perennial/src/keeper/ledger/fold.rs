@@ -1,11 +1,11 @@
 //! Folds what the watches, reads and writes say into the lines.
 
 use jiff::Timestamp;
-use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, Why};
+use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, Why, expired};
 use perennial_core::policy::Policy;
 use perennial_core::record::{Record, Version};
 
-use super::lines::Signs;
+use super::lines::{Glimpse, Signs};
 use super::{Ledger, Name};
 use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
@@ -187,6 +187,7 @@ impl Ledger {
         let mut seen = object.by_metadata(entry.line.seen().map(|known| (known.version, sequence(known))));
         entry.remember_name(&mut seen);
         let recorded = seen.node_version();
+        entry.line.record_reported(seen.version);
         let news = entry.record_seen(seen);
         entry.held &= !news;
         self.recorded = self.recorded.max(recorded);
@@ -200,16 +201,34 @@ impl Ledger {
     /// A direct read at `version` found no record.
     ///
     /// Returns false where it matters when it was removed and the watch, which knew it, is going to tell that.
-    pub(crate) fn record_absent(&mut self, name: &Name, version: Version) -> bool {
+    pub(crate) fn record_absent(
+        &mut self,
+        name: &Name,
+        version: Version,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> bool {
         let list = self.record_list;
+        let due = self.is_due(name, policy, now);
         let entry = self.entry_mut(name);
         // What was written by this replica may be known later than its removal: the watch has told of that.
-        let known = entry.seen().is_some_and(|seen| seen.version > entry.removed);
-        if known && entry.record_list == list && entry.line.weighs_removal() {
+        let known = entry.seen().is_some_and(|seen| seen.version > entry.line.last_removal());
+        if known && entry.record_list == list && entry.line.needs_removal(None) {
             return false;
         }
-        entry.line.record_removed(version);
+        entry.line.record_absent(version, version, due);
         true
+    }
+
+    /// Whether another replica may have collected a record, as far as this one can tell.
+    fn is_due(&self, name: &Name, policy: &Policy, now: Timestamp) -> bool {
+        let summary = |entry: Glimpse<'_>| entry.seen().and_then(Seen::summary);
+        let over_cap = self.counts().absent > policy.max_absent();
+        over_cap
+            || self
+                .entry(name)
+                .and_then(summary)
+                .is_some_and(|record| expired(&record, policy, now).is_some())
     }
 
     /// This replica removed the record: by a person's word, or because its time was over.
@@ -218,14 +237,25 @@ impl Ledger {
         if line.seen().is_some_and(|seen| seen.version > version) {
             return;
         }
-        match why {
-            Erasure::Forgotten => line.record_removed(version),
-            Erasure::Expired | Erasure::OverCap | Erasure::Empty => line.record_collected(),
-        }
+        line.record_erased(why == Erasure::Forgotten);
     }
 
-    /// Folds a record that was read whole.
-    pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) {
+    /// Folds a record that was read directly.
+    ///
+    /// Returns false where another one was removed before it, and the watch is going to report when.
+    pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) -> bool {
+        let entry = self.entry_mut(name);
+        let newer = entry.seen().is_none_or(|seen| seen.version < object.metadata.resource_version);
+        if newer && self.records_listed && self.entry_mut(name).line.needs_removal(Some(object.metadata.uid))
+        {
+            return false;
+        }
+        self.fold_record(name, object);
+        true
+    }
+
+    /// Folds a record that is known whole.
+    fn fold_record(&mut self, name: &Name, object: &RecordObject) {
         let seen = object.whole(name, self.seals.as_deref());
         self.record_known(name, seen);
     }
@@ -265,12 +295,24 @@ impl Ledger {
 
     /// Folds a record that this replica wrote, so that nobody has to read it. Whoever has begun goes on: only another's
     /// write begins the wait for a turn anew.
-    pub(crate) fn record_written(&mut self, name: &Name, object: &RecordObject, record: Box<Record>) {
+    ///
+    /// `created` is the last removal that was known when it was decided on, if there was no record before.
+    pub(crate) fn record_written(
+        &mut self,
+        name: &Name,
+        object: &RecordObject,
+        record: Box<Record>,
+        created: Option<Version>,
+    ) {
+        let (uid, version) = (object.metadata.uid, object.metadata.resource_version);
+        if let Some(knew) = created {
+            self.entry_mut(name).line.record_created(uid, version, knew);
+        }
         self.record_known(name, object.holding(record));
         let entry = self.entry_mut(name);
         let over = entry.line.seen().map(|seen| seen.version);
         if let Some(pending) = &mut entry.pending
-            && over == Some(object.metadata.resource_version)
+            && over == Some(version)
         {
             pending.over = over;
         }
@@ -280,17 +322,22 @@ impl Ledger {
     pub(crate) fn record_fetched(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
         let known = self.entry(&name)?.seen()?.version;
-        (known == object.metadata.resource_version).then(|| self.record_read(&name, object))?;
+        (known == object.metadata.resource_version).then(|| self.fold_record(&name, object))?;
         Some(name)
     }
 
     /// Folds a record's removal.
-    pub(crate) fn record_deleted(&mut self, object: &RecordObject) -> Option<Name> {
+    pub(crate) fn record_deleted(
+        &mut self,
+        object: &RecordObject,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<Name> {
         let name = self.name(object.node()?);
+        let due = self.is_due(&name, policy, now);
         let entry = self.entry_mut(&name);
         let version = object.metadata.resource_version;
-        entry.line.record_removed(version);
-        entry.removed = version;
+        entry.line.record_removed(object.metadata.uid, version, version, due);
         entry.held = false;
         Some(name)
     }
@@ -304,6 +351,7 @@ impl Ledger {
             |_, entry| {
                 // Its removal was to be told, and never will be.
                 entry.held = false;
+                entry.line.records_listed();
                 entry.cell = Cell::Unknown;
                 match &mut entry.line.record {
                     RecordSight::Seen(seen) => {

@@ -99,7 +99,9 @@ impl Fixture {
             panic!("not a record write: {plan:?}")
         };
         self.ledger.done(name);
-        self.ledger.record_read(name, &record_object(&write.record, version));
+        let object = record_object(&write.record, version);
+        let created = self.ledger.entry(name).is_none_or(|entry| entry.seen().is_none());
+        self.ledger.record_written(name, &object, write.record.clone(), created.then_some(0));
         self.look(name);
     }
 
@@ -423,7 +425,7 @@ fn a_line_that_lagged_is_looked_at_when_it_caught_up() {
     let Plan::Save(write) = &plan else { unreachable!() };
     let ahead = Record { version: 15, ..*write.record.clone() };
     fleet.ledger.done(&name);
-    fleet.ledger.record_read(&name, &record_object(&ahead, 20));
+    fleet.ledger.record_applied(&record_object(&ahead, 20));
     fleet.look(&name);
     assert!(fleet.apply("a", 1, 16, Some("blue")).is_some(), "nothing but the version changed");
     assert!(fleet.apply("a", 1, 17, Some("blue")).is_none());
@@ -461,9 +463,12 @@ fn a_record_that_a_read_does_not_find_is_forgotten_as_of_when_the_watch_tells() 
     let mut fleet = Fixture::synced();
     let (name, record) = away(&mut fleet, "a", 20);
     fleet.delete("a", 2, 40, Some("red"));
-    assert!(!fleet.ledger.record_absent(&name, 50), "the watch is going to tell when it was removed");
+    assert!(
+        !fleet.ledger.record_absent(&name, 50, &fleet.policy, NOW),
+        "the watch is going to tell when it was removed"
+    );
     assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 2);
-    fleet.ledger.record_deleted(&record_object(&record, 35));
+    fleet.ledger.record_deleted(&record_object(&record, 35), &fleet.policy, NOW);
     let line = &fleet.ledger.entry("a").unwrap().line;
     assert_eq!((line.ends.len(), line.ends[0].version), (1, 40), "who died later is not forgotten");
 }
@@ -472,13 +477,13 @@ fn a_record_that_a_read_does_not_find_is_forgotten_as_of_when_the_watch_tells() 
 fn a_record_that_neither_a_list_nor_a_read_finds_is_gone() {
     let mut fleet = Fixture::synced();
     let (name, _) = away(&mut fleet, "a", 20);
-    assert!(!fleet.ledger.record_absent(&name, 50));
+    assert!(!fleet.ledger.record_absent(&name, 50, &fleet.policy, NOW));
     fleet.ledger.hold(&name);
     fleet.ledger.records_listing();
     fleet.ledger.records_listed();
     fleet.look(&name);
     assert_eq!(fleet.next().map(|(_, plan)| plan), Some(Plan::ReadRecord), "it is not held any more");
-    assert!(fleet.ledger.record_absent(&name, 60));
+    assert!(fleet.ledger.record_absent(&name, 60, &fleet.policy, NOW));
     assert_eq!(fleet.ledger.entry("a").unwrap().line.ends.len(), 0);
 }
 
@@ -486,7 +491,7 @@ fn a_record_that_neither_a_list_nor_a_read_finds_is_gone() {
 fn a_write_that_is_known_later_than_its_removal_waits_for_nobody() {
     let mut fleet = Fixture::synced();
     let (name, record) = away(&mut fleet, "a", 20);
-    fleet.ledger.record_deleted(&record_object(&record, 28));
+    fleet.ledger.record_deleted(&record_object(&record, 28), &fleet.policy, NOW);
     fleet.ledger.record_read(&name, &record_object(&record, 25));
-    assert!(fleet.ledger.record_absent(&name, 50), "the watch has told already");
+    assert!(fleet.ledger.record_absent(&name, 50, &fleet.policy, NOW), "the watch has told already");
 }

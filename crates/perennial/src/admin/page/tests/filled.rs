@@ -160,6 +160,7 @@ impl Filled {
         broken.data = Some([(DATA_KEY.to_owned(), "{".to_owned())].into());
         let name: Name = name.into();
         self.leave(&name);
+        self.ledger.record_applied(&broken);
         self.ledger.record_read(&name, &broken);
         self.look(&name);
     }
@@ -284,7 +285,7 @@ impl Filled {
         self.version += 1;
         let mut object = self.record_object(record, record.incarnation.uid, record.version);
         object.metadata.resource_version = self.version;
-        self.ledger.record_written(name, &object, Box::new(record.clone()));
+        self.ledger.record_written(name, &object, Box::new(record.clone()), None);
         self.records.insert(name.clone(), object);
     }
 

@@ -126,7 +126,9 @@ fn what_an_earlier_life_left_is_owed_while_the_record_of_this_one_is_read_again(
     fleet.apply("a", 1, 10, Some("blue"));
     let name = fleet.delete("a", 1, 11, Some("blue"));
     fleet.apply("a", 2, 12, Some("red"));
-    fleet.ledger.record_read(&name, &record_object(record.as_ref().unwrap(), 20));
+    let object = record_object(record.as_ref().unwrap(), 20);
+    fleet.ledger.record_applied(&object);
+    fleet.ledger.record_read(&name, &object);
     fleet.look(&name);
     assert_eq!(fleet.next().unwrap().1.as_str(), "give");
     fail(&mut fleet, &name);
@@ -150,7 +152,7 @@ fn a_restore_that_turns_out_to_be_owed_no_more_waits_no_more() {
     fleet.ledger.entry_mut(&name).line.ends.clear();
     assert_eq!(fleet.next().unwrap().1, Plan::ReadRecord);
     fleet.ledger.done(&name);
-    assert!(fleet.ledger.record_absent(&name, 40));
+    assert!(fleet.ledger.record_absent(&name, 40, &fleet.policy, NOW));
     fleet.look(&name);
     let counts = fleet.ledger.counts();
     assert_eq!((counts.unrestored, counts.pending, counts.current), (0, 0, 1));

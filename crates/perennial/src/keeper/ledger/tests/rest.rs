@@ -83,7 +83,7 @@ fn a_record_that_was_removed_and_made_anew_is_read_first() {
     let (name, plan) = fleet.next().unwrap();
     fleet.write(&name, &plan, 20);
     let Plan::Save(write) = plan else { panic!("{plan:?}") };
-    fleet.ledger.record_deleted(&record_object(&write.record, 21)).unwrap();
+    fleet.ledger.record_deleted(&record_object(&write.record, 21), &fleet.policy, NOW).unwrap();
     fleet.ledger.record_applied(&record_object(&write.record, 22)).unwrap();
     fleet.look(&name);
     fleet.apply("a", 1, 30, Some("red"));

@@ -126,7 +126,7 @@ fn whoever_took_over_goes_on_without_another_wait() {
     let (_, plan) = fleet.next().unwrap();
     let Plan::Give(write) = plan else { panic!("{plan:?}") };
     fleet.ledger.done(&name);
-    fleet.ledger.record_written(&name, &record_object(&write.record, 32), write.record);
+    fleet.ledger.record_written(&name, &record_object(&write.record, 32), write.record, None);
     fleet.look(&name);
     assert!(matches!(fleet.next(), Some((_, Plan::Patch(_)))));
 }
@@ -163,7 +163,9 @@ fn an_end_that_history_does_not_tell_leaves_room_for_everybody() {
     fleet.apply(&first, 2, 40, None);
     fleet.ledger.entry_mut(&name).line.lost = Some(Uuid::from_u128(1));
     // What is in doubt is read at once, and acted on last.
-    fleet.ledger.record_read(&name, &record_object(&saved(&first, "blue"), 20));
+    let object = record_object(&saved(&first, "blue"), 20);
+    fleet.ledger.record_applied(&object);
+    fleet.ledger.record_read(&name, &object);
     fleet.look(&name);
     fleet.pass(TAKEOVER * 2);
     assert!(fleet.next().is_none());
