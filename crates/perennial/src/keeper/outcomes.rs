@@ -100,7 +100,11 @@ impl Keeper {
                     self.ledger.hold(name);
                 }
             }
-            Outcome::Node(Err(version)) => self.ledger.entry_mut(name).line.node_absent(version, now),
+            Outcome::Node(Err(version)) => {
+                if !self.ledger.node_absent(name, version, now) {
+                    self.ledger.hold(name);
+                }
+            }
             Outcome::Record(Err(version)) => {
                 if !self.ledger.record_absent(name, version, &self.policy, now) {
                     self.ledger.hold(name);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use perennial_core::keeper::{Body, Erasure, Provider, RecordSight, Seen, Sight, Why, expired};
 use perennial_core::policy::Policy;
-use perennial_core::record::{Record, Version};
+use perennial_core::record::{Record, Summary, Version};
 
 use super::lines::{Glimpse, Signs};
 use super::{Ledger, Name};
@@ -137,6 +137,30 @@ impl Ledger {
             entry.fingerprint = fingerprint;
         }
         true
+    }
+
+    /// A direct read at `version` found no node.
+    ///
+    /// Returns false for a node that was never seen here and whose record is of a later version than the watch has told:
+    /// the watch is going to tell of that life, and of the ends of the lives before it.
+    pub(crate) fn node_absent(&mut self, name: &Name, version: Version, now: Timestamp) -> bool {
+        let told = self.told;
+        let line = &mut self.entry_mut(name).line;
+        let ahead = |record: Summary| record.version > told;
+        if line.sight == Sight::Missing && line.seen().and_then(Seen::summary).is_some_and(ahead) {
+            return false;
+        }
+        line.node_absent(version, now);
+        true
+    }
+
+    /// The watch has told all up to `version`, though it may not have said so: a line that waits for it goes on.
+    pub(crate) fn nodes_told(&mut self, version: Version) {
+        self.told = self.told.max(version);
+        self.lines.each(
+            |pulse| pulse.has(Signs::HELD),
+            |_, entry| entry.held &= entry.line.sight != Sight::Missing,
+        );
     }
 
     /// Folds a node's end.

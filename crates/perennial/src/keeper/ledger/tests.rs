@@ -338,6 +338,26 @@ fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
 }
 
 #[test]
+fn an_absent_node_whose_record_is_ahead_of_the_watch_waits_for_the_watch() {
+    let mut fleet = Fixture::synced();
+    fleet.apply("b", 9, 5, Some("blue"));
+    let plan = fleet.next().unwrap().1;
+    let Plan::Save(write) = &plan else { unreachable!() };
+    let record = Record { node: "a".to_owned(), version: 15, ..*write.record.clone() };
+    let name = fleet.ledger.record_applied(&record_object(&record, 20)).unwrap();
+    fleet.look(&name);
+    assert_eq!(fleet.next().unwrap(), (name.clone(), Plan::ReadNode));
+    fleet.ledger.done(&name);
+    assert!(!fleet.ledger.node_absent(&name, 30, NOW), "the ends of the lives before are on their way");
+    // The watch got that far: nothing is to come.
+    fleet.ledger.hold(&name);
+    fleet.ledger.nodes_told(15);
+    fleet.look(&name);
+    assert_eq!(fleet.next().unwrap(), (name.clone(), Plan::ReadNode));
+    assert!(fleet.ledger.node_absent(&name, 30, NOW));
+}
+
+#[test]
 fn a_read_that_is_older_than_what_the_watch_told_holds_nothing_up() {
     let mut fleet = Fixture::synced();
     fleet.apply("a", 1, 10, Some("blue"));
