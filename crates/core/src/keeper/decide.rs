@@ -258,9 +258,10 @@ impl Case<'_> {
         }
     }
 
-    /// Paused: the record remembers that once, and rests.
+    /// Paused: the Node is left alone. The record of a living node notes that once, and the end of an earlier life is
+    /// recorded all the same: its memory does not stop, and history may be gone when the pause ends.
     fn paused(&self, seen: &Seen, summary: &Summary, live: &Live, named: bool) -> Plan {
-        if summary.paused || live.hand.pause.is_some() && (!named || summary.state != State::Open) {
+        if summary.paused || named && live.hand.pause.is_some() && summary.state != State::Open {
             return Plan::Rest(Why::Paused);
         }
         let Some(record) = whole(seen) else { return Plan::ReadRecord };
@@ -293,11 +294,11 @@ impl Case<'_> {
         if live.hand.forget {
             return self.capture(|| Plan::Erase(Erasure::Forgotten));
         }
-        if live.hand.pause == Some(true) {
-            return Plan::Rest(Why::Paused);
-        }
         if Some(live.uid) != hint {
             return self.unreadable_end(hint);
+        }
+        if live.hand.pause == Some(true) {
+            return Plan::Rest(Why::Paused);
         }
         let Some(content) = &live.content else { return Plan::ReadNode };
         let Some(rule) = self.cx.policy.rule_for(&content.labels, None) else {

@@ -44,9 +44,7 @@ impl Case<'_> {
         if live.hand.forget {
             return Plan::Rest(Why::Forgotten);
         }
-        if live.hand.pause == Some(true) {
-            return Plan::Rest(Why::Paused);
-        }
+        let paused = live.hand.pause == Some(true);
         if let Some(plan) = self.prove_vanished(live.version) {
             return plan;
         }
@@ -57,8 +55,15 @@ impl Case<'_> {
             // The record was removed after it was last seen: it may have been gone by then.
             return Plan::ReadNode;
         }
-        let Some(content) = &live.content else { return Plan::ReadNode };
         let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
+        if paused {
+            // The node is left alone. What the lives before it left is recorded all the same.
+            return match memory.filter(|_| live.mark == Mark::None && !live.terminating) {
+                Some(memory) => self.remember(None, memory, Why::Paused),
+                None => Plan::Rest(Why::Paused),
+            };
+        }
+        let Some(content) = &live.content else { return Plan::ReadNode };
         let recorded = memory.as_ref().map(Memory::labels);
         let Some(rule) = self.cx.policy.rule_for(&content.labels, recorded.as_deref()) else {
             return Plan::Rest(Why::Unmanaged);

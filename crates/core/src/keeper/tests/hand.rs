@@ -18,9 +18,33 @@ fn a_paused_node_is_remembered_as_paused_once_and_then_rests() {
 fn a_paused_node_rests_whatever_its_record() {
     let paused = live(U2, 20).label("a", "2").paused(true);
     node(paused.clone()).rests(Why::Paused);
-    for record in [giving(U2, 10), open(U1, 10), giving(U1, 10), closed(U1, 10)] {
+    for record in [giving(U2, 10), closed(U1, 10)] {
         node(paused.clone()).with(record.label("a", "1")).rests(Why::Paused);
     }
+}
+
+#[test]
+fn the_end_before_a_paused_life_is_looked_for_and_recorded() {
+    let paused = || node(live(U2, 20).label("a", "2").paused(true));
+    let ended = || end(U1, 15).label("a", "3");
+    for record in [open(U1, 10), giving(U1, 10)] {
+        let record = record.label("a", "1");
+        paused().with(record.clone()).proves(U1, 10, 20);
+        paused()
+            .ends([ended()])
+            .with(record.clone())
+            .closes(next(closed(U1, 15).label("a", "3").before(&record)));
+    }
+    let record = closed(U3, 10).label("a", "1");
+    paused()
+        .ends([ended()])
+        .with(record.clone())
+        .closes(next(closed(U1, 15).label("a", "3").before(&record)));
+    paused().ends([ended()]).closes(first(closed(U1, 15).label("a", "3")));
+    paused().vanished(U1, 10).proves(U1, 10, 20);
+    // It is given once the pause ends.
+    let resumed = node(live(U2, 30).label("b", "2")).with(closed(U1, 15).label("a", "3"));
+    resumed.gives(next(giving(U2, 30).label("a", "3")));
 }
 
 #[test]
