@@ -27,8 +27,8 @@ impl Endpoint {
         Self { url: format!("http://{}", port.address()), root: None }
     }
 
-    pub(crate) fn https(port: &Port, authority: &Authority) -> Self {
-        Self { url: format!("https://{}", port.address()), root: Some(authority.root()) }
+    pub(crate) fn https(port: u16, authority: &Authority) -> Self {
+        Self { url: format!("https://127.0.0.1:{port}"), root: Some(authority.root()) }
     }
 
     pub(crate) fn url(&self) -> &str {

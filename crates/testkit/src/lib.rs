@@ -27,6 +27,7 @@ mod port;
 mod process;
 mod prometheus;
 pub mod proxy;
+mod relay;
 mod s3;
 mod script;
 #[cfg(test)]
@@ -35,7 +36,9 @@ mod server;
 mod workdir;
 
 pub use assets::{Assets, helm, prometheus_operator};
-pub use controlplane::{AuditEntry, ControlPlane, ControlPlaneBuilder, Pids, Snapshot};
+pub use controlplane::{
+    ApiServer, AuditEntry, ControlPlane, ControlPlaneBuilder, EtcdMember, Pids, Snapshot,
+};
 pub use eventually::{eventually, eventually_eq};
 pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};
 pub use interrupt::{Interrupt, interrupted};
@@ -43,5 +46,6 @@ pub use keeper_process::{KeeperBuilder, KeeperProcess};
 pub use port::Port;
 pub use process::{Died, Launch, Process};
 pub use prometheus::{Prometheus, Sample};
+pub use relay::Link;
 pub use s3::{Credentials, MotoServer, S3Builder, S3Reply, S3Server};
 pub use script::run_script;

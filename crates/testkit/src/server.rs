@@ -21,12 +21,12 @@ pub(crate) struct Server {
     identity: AuthInfo,
     /// The page that says when it is ready.
     health: &'static str,
-    _port: Port,
+    port: Port,
 }
 
 impl Server {
     pub(crate) fn new(launch: Launch, port: Port, endpoint: Endpoint, identity: AuthInfo) -> Self {
-        Self { process: Mutex::new(None), launch, endpoint, identity, health: "/readyz", _port: port }
+        Self { process: Mutex::new(None), launch, endpoint, identity, health: "/readyz", port }
     }
 
     /// Is ready when this page says so.
@@ -37,6 +37,10 @@ impl Server {
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port.number()
     }
 
     pub(crate) fn launch(&self) -> &Launch {

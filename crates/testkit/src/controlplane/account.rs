@@ -15,7 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionCondition,
 };
 use kube::{
-    Api, Client,
+    Api,
     api::{Patch, PatchParams, PostParams},
     core::Request,
 };
@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::ControlPlane;
-use crate::eventually;
+use crate::{endpoint::bearer, eventually};
 
 /// The service account of the file, and the namespace it is for.
 const ACCOUNT: &str = "perennial";
@@ -45,7 +45,7 @@ impl ControlPlane {
             review("delete", "coordination.k8s.io", "leases", Some(namespace)),
             review("create", "", "events", Some("default")),
         ];
-        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await?;
+        self.honours(namespace, &asked).await?;
         Ok(kubeconfig)
     }
 
@@ -63,7 +63,7 @@ impl ControlPlane {
             review("delete", "coordination.k8s.io", "leases", Some(namespace)),
             review("patch", "", "configmaps", Some(namespace)),
         ];
-        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await?;
+        self.honours(namespace, &asked).await?;
         Ok(kubeconfig)
     }
 
@@ -91,7 +91,7 @@ impl ControlPlane {
         for ask in asked.iter_mut().filter_map(|ask| ask.spec.resource_attributes.as_mut()) {
             ask.name = Some(WEBHOOK.to_owned());
         }
-        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await
+        self.honours(namespace, &asked).await
     }
 
     /// Has the keeper's account serve metrics by HTTPS, as `deploy/metrics.yaml` has it. Returns once it may do what it needs for
@@ -107,7 +107,7 @@ impl ControlPlane {
             review("create", "authentication.k8s.io", "tokenreviews", None),
             review("create", "authorization.k8s.io", "subjectaccessreviews", None),
         ];
-        self.honours(self.service_account(namespace, ACCOUNT).await?, &asked).await
+        self.honours(namespace, &asked).await
     }
 
     /// Applies a file of `deploy` as the admin does, for an installation in this namespace.
@@ -169,19 +169,23 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until the authorizer has learned of it: one permission of each rule.
-    async fn honours(&self, account: Client, asked: &[SelfSubjectAccessReview]) -> anyhow::Result<()> {
-        let reviews: Api<SelfSubjectAccessReview> = Api::all(account);
-        eventually(SOON, "the permissions count", || async {
-            for ask in asked {
-                let answer = reviews.create(&PostParams::default(), ask).await?;
-                if !answer.status.is_some_and(|status| status.allowed) {
-                    return Ok(None);
+    /// Waits until the authorizer of every API server has learned of it: one permission of each rule.
+    async fn honours(&self, namespace: &str, asked: &[SelfSubjectAccessReview]) -> anyhow::Result<()> {
+        let account = bearer(self.token(namespace, ACCOUNT).await?);
+        for server in &self.apiservers {
+            let reviews: Api<SelfSubjectAccessReview> = Api::all(server.client(&account)?);
+            eventually(SOON, "the permissions count", || async {
+                for ask in asked {
+                    let answer = reviews.create(&PostParams::default(), ask).await?;
+                    if !answer.status.is_some_and(|status| status.allowed) {
+                        return Ok(None);
+                    }
                 }
-            }
-            Ok(Some(()))
-        })
-        .await
+                Ok(Some(()))
+            })
+            .await?;
+        }
+        Ok(())
     }
 }
 

@@ -15,26 +15,31 @@ use crate::{
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
  "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
-pub(super) struct ApiServer<'a> {
+pub(super) struct Flags<'a> {
+    /// Distinguishes it from the others in the names of its files.
+    pub(super) name: &'a str,
     pub(super) program: &'a Path,
     pub(super) log: &'a Path,
     pub(super) port: &'a Port,
-    pub(super) etcd: &'a Port,
+    /// The port at which it reaches etcd.
+    pub(super) etcd: u16,
     pub(super) etcd_client: &'a Credential,
     pub(super) authority: &'a Authority,
+    /// The public and the private key of service account tokens: all servers accept what any of them signed.
+    pub(super) service_accounts: &'a (PathBuf, PathBuf),
     /// Where the audit log goes, if there shall be one.
     pub(super) audit: Option<&'a Path>,
     pub(super) watch_cache: bool,
-    pub(super) flags: &'a [String],
+    pub(super) more: &'a [String],
 }
 
-impl ApiServer<'_> {
+impl Flags<'_> {
     pub(super) fn launch(&self) -> anyhow::Result<Launch> {
         let ca = self.authority.certificate();
-        let server = self.authority.server("kube-apiserver")?;
-        let (public, private) = self.authority.signing_key("service-accounts")?;
-        let launch = Launch::new("kube-apiserver", self.program, self.log)
-            .arg(format!("--etcd-servers=https://{}", self.etcd.address()))
+        let server = self.authority.server(self.name)?;
+        let (public, private) = self.service_accounts;
+        let launch = Launch::new(self.name, self.program, self.log)
+            .arg(format!("--etcd-servers=https://127.0.0.1:{}", self.etcd))
             .arg(flag("--etcd-cafile", &ca))
             .arg(flag("--etcd-certfile", &self.etcd_client.certificate))
             .arg(flag("--etcd-keyfile", &self.etcd_client.key))
@@ -47,15 +52,15 @@ impl ApiServer<'_> {
             .arg("--authorization-mode=Node,RBAC")
             .arg("--enable-admission-plugins=NodeRestriction")
             .arg("--service-account-issuer=https://kubernetes.default.svc")
-            .arg(flag("--service-account-key-file", &public))
-            .arg(flag("--service-account-signing-key-file", &private))
+            .arg(flag("--service-account-key-file", public))
+            .arg(flag("--service-account-signing-key-file", private))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
             // The loopback address is not one that an endpoint may have.
             .arg("--endpoint-reconciler-type=none")
             .arg(format!("--watch-cache={}", self.watch_cache))
             .args(self.audit_flags()?);
         // Last, so that they win.
-        Ok(launch.args(self.flags))
+        Ok(launch.args(self.more))
     }
 
     fn audit_flags(&self) -> anyhow::Result<Vec<String>> {

@@ -3,13 +3,14 @@
 use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
     sync::PoisonError,
 };
 
 use anyhow::Context;
 use serde_json::Value;
 
-use super::ControlPlane;
+use super::{ControlPlane, numbered};
 
 /// One line of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,20 +84,30 @@ impl Audit {
 }
 
 impl ControlPlane {
-    /// The audit log so far. A request shows up a moment after its answer, so wait for what must be there.
+    /// The audit log so far, of one API server after the other. A request shows up a moment after its answer, so wait
+    /// for what must be there.
     pub fn audit(&self) -> anyhow::Result<Vec<AuditEntry>> {
         self.audit_of(|_| true)
     }
 
     /// The same of what is asked for alone.
     pub fn audit_of(&self, wanted: impl Fn(&AuditEntry) -> bool) -> anyhow::Result<Vec<AuditEntry>> {
-        let path = self.logs().join("audit.log");
-        let reading = || format!("reading {}", path.display());
-        let log = File::open(&path).with_context(reading)?;
-        let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = audit.follow(log).with_context(reading)?;
-        Ok(entries.iter().filter(|entry| wanted(entry)).cloned().collect())
+        let mut audits = self.audits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Vec::new();
+        for (index, audit) in audits.iter_mut().enumerate() {
+            let path = audit_log(&self.logs(), index);
+            let reading = || format!("reading {}", path.display());
+            let log = File::open(&path).with_context(reading)?;
+            let entries = audit.follow(log).with_context(reading)?;
+            found.extend(entries.iter().filter(|entry| wanted(entry)).cloned());
+        }
+        Ok(found)
     }
+}
+
+/// The audit log of one of the API servers.
+pub(super) fn audit_log(logs: &Path, server: usize) -> PathBuf {
+    logs.join(numbered("audit", server)).with_extension("log")
 }
 
 #[cfg(test)]

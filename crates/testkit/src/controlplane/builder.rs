@@ -1,22 +1,28 @@
 //! Options of a control plane, and its start.
 
-use std::{path::PathBuf, sync::Mutex, time::Duration};
+use std::{path::PathBuf, sync::Mutex};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use kube::config::AuthInfo;
 
-use super::{ControlPlane, apiserver::ApiServer, etcd::Etcd, history::copy_folder};
+use super::{
+    ApiServer, ControlPlane, EtcdMember, apiserver,
+    audit::{Audit, audit_log},
+    etcd,
+    history::copy_folder,
+    numbered,
+};
 use crate::{
     assets::Assets,
     endpoint::{Endpoint, certified},
     pki::Authority,
     port::Port,
     process::Died,
+    relay::Relay,
     server::Server,
     workdir::Workdir,
 };
 
-/// About two seconds when nothing else runs; this is for machines on which much does.
-const READY: Duration = Duration::from_mins(1);
 /// How often other ports are tried when somebody took ours between the choice and the start.
 const TRIES: usize = 3;
 
@@ -29,6 +35,8 @@ pub struct ControlPlaneBuilder {
     watch_cache: bool,
     audit: bool,
     data: Option<PathBuf>,
+    api_servers: usize,
+    etcd_members: usize,
 }
 
 impl Default for ControlPlaneBuilder {
@@ -40,6 +48,8 @@ impl Default for ControlPlaneBuilder {
             watch_cache: true,
             audit: true,
             data: None,
+            api_servers: 1,
+            etcd_members: 1,
         }
     }
 }
@@ -87,8 +97,27 @@ impl ControlPlaneBuilder {
         self
     }
 
+    /// Runs so many API servers behind a balancer.
+    #[must_use]
+    pub fn api_servers(mut self, many: usize) -> Self {
+        self.api_servers = many;
+        self
+    }
+
+    /// Runs an etcd of so many members.
+    #[must_use]
+    pub fn etcd_members(mut self, many: usize) -> Self {
+        self.etcd_members = many;
+        self
+    }
+
     /// Starts it, and returns when it is ready.
     pub async fn start(self) -> anyhow::Result<ControlPlane> {
+        ensure!(self.api_servers > 0 && self.etcd_members > 0, "a control plane without servers");
+        ensure!(
+            self.data.is_none() || self.etcd_members == 1,
+            "saved data are those of a single etcd member"
+        );
         let assets = match &self.assets {
             Some(folder) => Assets::in_folder(folder)?,
             None => Assets::find()?,
@@ -97,7 +126,7 @@ impl ControlPlaneBuilder {
         loop {
             tries += 1;
             let mut controlplane = self.prepare(&assets)?;
-            let Err(mut error) = controlplane.start_both().await else { return Ok(controlplane) };
+            let Err(mut error) = controlplane.start_all().await else { return Ok(controlplane) };
             if port_was_taken(&error) {
                 if tries < TRIES {
                     continue;
@@ -117,57 +146,103 @@ impl ControlPlaneBuilder {
         let etcd_client = authority.client("kube-apiserver-etcd-client", None)?;
         let etcd_identity = certified(&etcd_client);
         let admin = certified(&authority.client("admin", Some("system:masters"))?);
-        let (etcd_port, port) = (Port::claim()?, Port::claim()?);
 
-        let data = workdir.path().join("etcd");
-        if let Some(saved) = &self.data {
-            copy_folder(saved, &data).with_context(|| format!("copying {}", saved.display()))?;
-        }
-        let etcd = Etcd {
-            program: &assets.etcd(),
-            log: &workdir.logs().join("etcd.log"),
-            data: &data,
-            port: &etcd_port,
-            authority: &authority.certificate(),
-            server: &authority.server("etcd")?,
-        };
-        let etcd = etcd.launch().args(&self.etcd_flags);
-        let audit = workdir.logs().join("audit.log");
-        let apiserver = ApiServer {
-            program: &assets.kube_apiserver(),
-            log: &workdir.logs().join("kube-apiserver.log"),
-            port: &port,
-            etcd: &etcd_port,
-            etcd_client: &etcd_client,
-            authority: &authority,
-            audit: self.audit.then_some(audit.as_path()),
-            watch_cache: self.watch_cache,
-            flags: &self.apiserver_flags,
-        };
-        let apiserver = apiserver.launch()?;
+        let members = self.prepare_members(assets, &workdir, &authority, &etcd_identity)?;
+        let etcd: Vec<u16> = members.iter().map(|member| member.server.port()).collect();
+        let service_accounts = authority.signing_key("service-accounts")?;
+        let apiservers = (0..self.api_servers).map(|index| {
+            let name = numbered("kube-apiserver", index);
+            let port = Port::claim()?;
+            let relay = (self.api_servers > 1 || self.etcd_members > 1).then(|| {
+                let mut nearest_first = etcd.clone();
+                nearest_first.rotate_left(index % etcd.len());
+                Relay::to_first(nearest_first)
+            });
+            let relay = relay.transpose()?;
+            let audit = audit_log(&workdir.logs(), index);
+            let flags = apiserver::Flags {
+                name: &name,
+                program: &assets.kube_apiserver(),
+                log: &workdir.logs().join(&name).with_extension("log"),
+                port: &port,
+                etcd: relay.as_ref().map_or(etcd[0], Relay::port),
+                etcd_client: &etcd_client,
+                authority: &authority,
+                service_accounts: &service_accounts,
+                audit: self.audit.then_some(audit.as_path()),
+                watch_cache: self.watch_cache,
+                more: &self.apiserver_flags,
+            };
+            let launch = flags.launch()?;
+            let endpoint = Endpoint::https(port.number(), &authority);
+            let server = Server::new(launch, port, endpoint, admin.clone());
+            anyhow::Ok(ApiServer { server, admin: admin.clone(), relay })
+        });
+        let apiservers = apiservers.collect::<anyhow::Result<Vec<_>>>()?;
 
-        let etcd_endpoint = Endpoint::https(&etcd_port, &authority);
-        let endpoint = Endpoint::https(&port, &authority);
+        let ports: Vec<u16> = apiservers.iter().map(|one| one.server.port()).collect();
+        let first = ports[0];
+        let balancer = (ports.len() > 1).then(|| Relay::in_turn(ports)).transpose()?;
+        let endpoint = Endpoint::https(balancer.as_ref().map_or(first, Relay::port), &authority);
+        let audits = apiservers.iter().map(|_| Audit::default()).collect();
         Ok(ControlPlane {
-            apiserver: Server::new(apiserver, port, endpoint, admin.clone()),
-            etcd: Server::new(etcd, etcd_port, etcd_endpoint, etcd_identity.clone()),
+            apiservers,
+            members,
+            _balancer: balancer,
+            endpoint,
             etcd_identity,
             admin,
             authority,
             assets: assets.clone(),
             workdir,
-            audit: Mutex::default(),
+            audits: Mutex::new(audits),
         })
     }
-}
 
-impl ControlPlane {
-    /// The API server waits for etcd by itself, so they start together.
-    pub(super) async fn start_both(&self) -> anyhow::Result<()> {
-        self.etcd.spawn().await?;
-        self.apiserver.spawn().await?;
-        tokio::try_join!(self.etcd.ready(READY), self.apiserver.ready(READY))?;
-        Ok(())
+    fn prepare_members(
+        &self,
+        assets: &Assets,
+        workdir: &Workdir,
+        authority: &Authority,
+        identity: &AuthInfo,
+    ) -> anyhow::Result<Vec<EtcdMember>> {
+        let several = self.etcd_members > 1;
+        let peer_ports = (0..self.etcd_members).filter(|_| several).map(|_| Port::claim());
+        let peer_ports = peer_ports.collect::<anyhow::Result<Vec<_>>>()?;
+        let relays = Relay::between_peers(&peer_ports.iter().map(Port::number).collect::<Vec<_>>())?;
+        let advertised: Vec<u16> = relays.iter().map(Relay::port).collect();
+        let url = |(index, port)| format!("{}=http://127.0.0.1:{port}", numbered("etcd", index));
+        let all = advertised.iter().enumerate().map(url).collect::<Vec<_>>().join(",");
+
+        let (mut peer_ports, mut relays) = (peer_ports.into_iter(), relays.into_iter());
+        let members = (0..self.etcd_members).map(|index| {
+            let name = numbered("etcd", index);
+            let (port, peer_port) = (Port::claim()?, peer_ports.next());
+            let data = workdir.path().join(&name);
+            if let Some(saved) = &self.data {
+                copy_folder(saved, &data).with_context(|| format!("copying {}", saved.display()))?;
+            }
+            let peers = peer_port.as_ref().zip(advertised.get(index));
+            let flags = etcd::Flags {
+                name: &name,
+                program: &assets.etcd(),
+                log: &workdir.logs().join(&name).with_extension("log"),
+                data: &data,
+                port: &port,
+                authority: &authority.certificate(),
+                server: &authority.server(&name)?,
+                peers: peers.map(|(port, advertised)| etcd::Peers {
+                    port,
+                    advertised: *advertised,
+                    all: &all,
+                }),
+            };
+            let launch = flags.launch().args(&self.etcd_flags);
+            let endpoint = Endpoint::https(port.number(), authority);
+            let server = Server::new(launch, port, endpoint, identity.clone());
+            Ok(EtcdMember { server, data, relay: relays.next(), _ports: peer_port.into_iter().collect() })
+        });
+        members.collect()
     }
 }
 

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use http::Request;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{ControlPlane, EtcdMember};
 
 /// A member with a large fleet takes its time to write all it has.
 const SAVED: Duration = Duration::from_mins(1);
@@ -18,7 +18,8 @@ const SAVED: Duration = Duration::from_mins(1);
 /// A copy of etcd's data, for as long as the control plane lives.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    folder: PathBuf,
+    /// One for each member.
+    folders: Vec<PathBuf>,
     /// The revision that it was taken at.
     pub revision: u64,
 }
@@ -42,48 +43,72 @@ impl ControlPlane {
     pub async fn snapshot_etcd(&self) -> anyhow::Result<Snapshot> {
         let revision = self.revision().await?;
         let number = fs::read_dir(self.workdir.path())?.count();
-        let folder = self.workdir.path().join(format!("snapshot-{number}"));
+        let folder = |member| self.workdir.path().join(format!("snapshot-{number}-{member}"));
+        let folders: Vec<PathBuf> = (0..self.members.len()).map(folder).collect();
         // Frozen between two instructions, its files are what they would be after a kill -9: etcd starts from that.
-        self.etcd.pause().await?;
-        let copied = copy_folder(&self.data(), &folder);
-        self.etcd.resume().await?;
+        // So does a quorum, and members that were frozen a little earlier are only a little behind.
+        self.pause_etcd().await?;
+        let mut members = self.members.iter().zip(&folders);
+        let copied = members.try_for_each(|(member, folder)| copy_folder(&member.data, folder));
+        self.resume_etcd().await?;
         copied.context("copying etcd's data")?;
-        Ok(Snapshot { folder, revision })
+        Ok(Snapshot { folders, revision })
     }
 
     /// Puts an older state in the place of the present one, under the same address: what an administrator does
-    /// after a disaster. Returns when both servers are ready again.
+    /// after a disaster. Every member gets what it had itself. Returns when all servers are ready again.
     pub async fn restore_etcd(&self, snapshot: &Snapshot) -> anyhow::Result<()> {
-        for server in [&self.apiserver, &self.etcd] {
+        let members = self.members.iter().map(|member| &member.server);
+        for server in self.apiservers.iter().map(|one| &one.server).chain(members) {
             if server.pid().await.is_some() {
                 server.kill().await?;
             }
         }
-        fs::remove_dir_all(self.data())?;
-        copy_folder(&snapshot.folder, &self.data()).context("copying the snapshot")?;
-        self.start_both().await
+        for (member, folder) in self.members.iter().zip(&snapshot.folders) {
+            fs::remove_dir_all(&member.data)?;
+            copy_folder(folder, &member.data).context("copying the snapshot")?;
+        }
+        self.start_all().await
     }
 
-    /// Ends it, and leaves what it knew in this new folder, for [`super::ControlPlaneBuilder::data`].
+    /// Ends it, and leaves what it knew in this new folder, for [`super::ControlPlaneBuilder::data`]. Only where there
+    /// is one etcd member.
     pub async fn save(self, folder: &Path) -> anyhow::Result<()> {
+        let [member] = self.members.as_slice() else {
+            bail!("only the data of a single member can be saved")
+        };
         // The API server first: what it has under way shall be in it.
         self.stop_apiserver().await?;
-        self.etcd.stop(SAVED).await?;
-        copy_folder(&self.data(), folder).with_context(|| format!("saving to {}", folder.display()))
+        member.server.stop(SAVED).await?;
+        copy_folder(&member.data, folder).with_context(|| format!("saving to {}", folder.display()))
     }
 
-    /// A client of etcd's gateway.
-    pub(crate) fn etcd_client(&self) -> anyhow::Result<kube::Client> {
-        self.etcd.endpoint().client(&self.etcd_identity)
+    /// A client of the gateway of each member.
+    pub(crate) fn etcd_clients(&self) -> anyhow::Result<Vec<kube::Client>> {
+        let clients = self.members.iter().map(|member| member.server.endpoint().client(&self.etcd_identity));
+        clients.collect()
     }
 
-    fn data(&self) -> PathBuf {
-        self.workdir.path().join("etcd")
-    }
-
+    /// Asks one member after the other until one answers.
     pub(super) async fn ask_etcd(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let mut refused = None;
+        for member in &self.members {
+            match self.ask_member(member, path, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.context("there is no etcd")?)
+    }
+
+    pub(super) async fn ask_member(
+        &self,
+        member: &EtcdMember,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<Value> {
         let request = Request::post(path).body(serde_json::to_vec(body)?)?;
-        Ok(serde_json::from_str(&self.etcd.endpoint().ask(&self.etcd_identity, request).await?)?)
+        Ok(serde_json::from_str(&member.server.endpoint().ask(&self.etcd_identity, request).await?)?)
     }
 }
 

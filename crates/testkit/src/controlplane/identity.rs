@@ -29,19 +29,19 @@ const TOKEN_SECONDS: i64 = 8 * 60 * 60;
 impl ControlPlane {
     /// A client that may do everything (`system:masters`).
     pub fn admin(&self) -> Client {
-        self.apiserver.endpoint().client(&self.admin).expect("the same credentials served at the start")
+        self.endpoint.client(&self.admin).expect("the same credentials served at the start")
     }
 
     /// A client with the identity of a kubelet: `system:node:NAME` in `system:nodes`.
     pub fn kubelet(&self, node: &str) -> anyhow::Result<Client> {
         let credential = self.authority.client(&format!("system:node:{node}"), Some("system:nodes"))?;
-        self.apiserver.endpoint().client(&certified(&credential))
+        self.endpoint.client(&certified(&credential))
     }
 
     /// A client with the identity of a service account, which is made if it is missing, as is its namespace.
     pub async fn service_account(&self, namespace: &str, name: &str) -> anyhow::Result<Client> {
         let token = self.token(namespace, name).await?;
-        self.apiserver.endpoint().client(&bearer(token))
+        self.endpoint.client(&bearer(token))
     }
 
     /// A kubeconfig for an administrator.
@@ -59,7 +59,7 @@ impl ControlPlane {
         self.kubeconfig(&format!("{namespace}.{name}"), bearer(token))
     }
 
-    async fn token(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
+    pub(super) async fn token(&self, namespace: &str, name: &str) -> anyhow::Result<String> {
         let client = self.admin();
         create(&Api::all(client.clone()), &Namespace { metadata: named(namespace), ..Namespace::default() })
             .await?;

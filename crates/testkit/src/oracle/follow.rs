@@ -7,12 +7,12 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use futures::{AsyncBufReadExt as _, TryStreamExt as _};
+use futures::{AsyncBufReadExt as _, TryStreamExt as _, future::select_ok};
 use http::Request;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -35,9 +35,10 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// The control plane must store JSON (`--storage-media-type=application/json`). The API server may come and go,
 /// and so may etcd; only a history that is compacted before it was seen is an error, so call [`Oracle::fence`] first.
 pub struct Oracle {
-    etcd: Client,
+    /// One for each etcd member. All of them are followed: any may be dead, frozen or behind.
+    etcd: Vec<Client>,
     shared: Arc<Mutex<Shared>>,
-    following: Mutex<Option<AbortOnDropHandle<()>>>,
+    following: Mutex<Vec<AbortOnDropHandle<()>>>,
 }
 
 struct Shared {
@@ -65,23 +66,33 @@ impl Oracle {
         let checkpoint = judge.clone();
         let shared = Shared { judge, checkpoint, log: Vec::new(), seen, failure: None };
         let shared = Arc::new(Mutex::new(shared));
-        let oracle = Self { etcd: plane.etcd_client()?, shared, following: Mutex::new(None) };
+        let oracle = Self { etcd: plane.etcd_clients()?, shared, following: Mutex::default() };
         oracle.take_up();
         Ok(oracle)
     }
 
     fn take_up(&self) {
-        let following = tokio::spawn(follow(self.etcd.clone(), self.shared.clone()));
-        *lock(&self.following) = Some(AbortOnDropHandle::new(following));
+        let following = self
+            .etcd
+            .iter()
+            .map(|member| AbortOnDropHandle::new(tokio::spawn(follow(member.clone(), self.shared.clone()))));
+        *lock(&self.following) = following.collect();
     }
 
     /// Waits until it has seen everything that happened before this call. Returns the version.
     pub async fn fence(&self) -> anyhow::Result<u64> {
         let order = json!({ "key": BASE64.encode(FENCE), "value": "" });
         let put = eventually(PATIENCE, "etcd takes a fence", || async {
-            let request = Request::post("/v3/kv/put").body(serde_json::to_vec(&order)?)?;
-            let asked = tokio::time::timeout(Duration::from_secs(5), self.etcd.request::<Answer>(request));
-            Ok(Some(asked.await??.header.revision.parse::<u64>()?))
+            let body = serde_json::to_vec(&order)?;
+            let asked = self.etcd.iter().map(|member| {
+                let body = body.clone();
+                Box::pin(async move {
+                    let request = Request::post("/v3/kv/put").body(body)?;
+                    let asked = timeout(Duration::from_secs(5), member.request::<Answer>(request));
+                    anyhow::Ok(asked.await??.header.revision.parse::<u64>()?)
+                })
+            });
+            Ok(Some(select_ok(asked).await?.0))
         });
         let version = put.await?;
         eventually(PATIENCE, "the oracle has seen the fence", || async {
@@ -123,7 +134,7 @@ impl Oracle {
     /// Stops following: etcd is about to be turned back. What happened until now is judged first.
     pub async fn suspend(&self) -> anyhow::Result<()> {
         self.fence().await?;
-        *lock(&self.following) = None;
+        lock(&self.following).clear();
         Ok(())
     }
 
@@ -184,17 +195,23 @@ async fn watch(etcd: &Client, shared: &Mutex<Shared>) -> anyhow::Result<Result<(
     while let Some(line) = lines.try_next().await? {
         let Line { result } = serde_json::from_str(&line)?;
         if result.canceled {
+            // A member that was frozen may be asked for what is compacted by now, after the others told of it.
+            ensure!(lock(shared).seen < from, "others are ahead");
             return Ok(Err(anyhow::anyhow!("history after {from} is gone ({})", result.cancel_reason)));
         }
         let entries: anyhow::Result<Vec<_>> = result.events.iter().map(Event::read).collect();
         let mut shared = lock(shared);
+        let seen = shared.seen;
         for (version, entry) in match entries {
             Ok(entries) => entries,
             Err(error) => return Ok(Err(error.context("reading etcd's history"))),
         } {
-            shared.seen = shared.seen.max(version);
-            if let Some(entry) = entry {
-                shared.fold(entry);
+            // Every member tells everything in order: what one has told is not heard again from another.
+            if version > seen {
+                shared.seen = version;
+                if let Some(entry) = entry {
+                    shared.fold(entry);
+                }
             }
         }
     }

@@ -94,7 +94,7 @@ impl S3Builder {
         let endpoint = if self.tls {
             let credential = authority.server("versitygw")?;
             launch = launch.arg("--cert").arg(&credential.certificate).arg("--key").arg(&credential.key);
-            Endpoint::https(&port, &authority)
+            Endpoint::https(port.number(), &authority)
         } else {
             Endpoint::http(&port)
         };

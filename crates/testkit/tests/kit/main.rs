@@ -9,4 +9,5 @@ mod failures;
 mod fleet;
 mod history;
 mod oracle;
+mod planes;
 mod proxy;
