@@ -23,6 +23,7 @@ mod pauses;
 mod plane;
 mod races;
 mod roles;
+mod servers;
 mod sharing;
 mod streams;
 mod through;
