@@ -27,6 +27,8 @@ WORKER ?=
 # Choices of chaos
 SEED ?= 1
 REPLICAS ?= 3
+API_SERVERS ?= 3
+ETCD_MEMBERS ?= 3
 chaos: NODES ?= 30
 chaos: MINUTES ?= 5
 soak: NODES ?= 100000
@@ -62,9 +64,10 @@ grafana: controlplane ## Bring a small Prometheus and Grafana with the dashboard
 down: ## Take that cluster down, with all that it left
 	@dev/local down
 
-chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30)
+chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30 API_SERVERS=3 ETCD_MEMBERS=3)
 	cargo build --locked --bins -p perennial -p perennial-testkit
-	@cargo run --locked --quiet -p perennial-testkit --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES)
+	@cargo run --locked --quiet -p perennial-testkit --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES) \
+	  --api-servers $(API_SERVERS) --etcd-members $(ETCD_MEMBERS)
 
 # One by one: together they would be built with what any of them needs, and Perennial not as it is shipped.
 bench: prerequisites controlplane s3 peers ## Measure it beside its peers and the API server's limit (NODES=5000 ROUNDS=3, BENCH_ARGS="storm --nodes 1000")

@@ -22,17 +22,22 @@ async fn chaos(arguments: &str) -> (Option<i32>, String) {
 
 #[tokio::test]
 async fn three_replicas_keep_every_promise_while_everything_breaks() {
-    // The last of them is a calm one: nothing goes wrong, and nothing is excused.
-    let (code, said) = chaos("--seed 1 --from 2 --rounds 3 --nodes 20").await;
+    // First single servers fail, then everything does; the last round is a calm one: nothing goes wrong, and nothing is
+    // excused.
+    let shape = "--nodes 20 --api-servers 2 --etcd-members 3";
+    let (code, said) = chaos(&format!("--seed 1 --from 3 --rounds 3 {shape}")).await;
     assert_eq!(code, Some(0), "{said}");
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("chaos: kept every promise: 3 schedules"), "{said}");
     assert!(last.contains(" 0 unjudged)") && last.contains("wire") && last.contains("kill"), "{last}");
+    assert!(last.contains(" api ") && last.contains(" member "), "{last}");
 }
 
 #[tokio::test]
 async fn a_keeper_that_gives_nothing_back_is_found_out_with_a_timeline() {
-    let (code, said) = chaos("--seed 1 --rounds 1 --nodes 5 --patience 5 -- --no-restore").await;
+    let (code, said) =
+        chaos("--seed 1 --rounds 1 --nodes 5 --patience 5 --api-servers 1 --etcd-members 1 -- --no-restore")
+            .await;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("Records converge — broken for n00"), "{said}");
     assert!(said.contains("it did not get its own back") && said.contains("hand: node"), "{said}");

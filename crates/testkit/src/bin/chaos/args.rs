@@ -2,6 +2,8 @@
 
 use clap::Parser;
 
+use crate::plan::Shape;
+
 const LONG_ABOUT: &str = "\
 Break everything around Perennial, and see whether it breaks its promises.
 
@@ -41,6 +43,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=2000))]
     pub(crate) nodes: u16,
 
+    /// How many API servers run, behind a balancer
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub(crate) api_servers: u16,
+
+    /// How many members etcd has
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub(crate) etcd_members: u16,
+
     /// For how many seconds records may need to agree, after everything was healed
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub(crate) patience: u64,
@@ -53,8 +63,21 @@ pub(crate) struct Args {
 impl Args {
     /// The command that plays one round again.
     pub(crate) fn again(&self, round: u64) -> String {
-        let Self { seed, replicas, nodes, .. } = self;
-        format!("chaos --seed {seed} --from {round} --rounds 1 --replicas {replicas} --nodes {nodes}")
+        let Self { seed, replicas, nodes, api_servers, etcd_members, .. } = self;
+        format!(
+            "chaos --seed {seed} --from {round} --rounds 1 --replicas {replicas} --nodes {nodes} \
+             --api-servers {api_servers} --etcd-members {etcd_members}"
+        )
+    }
+
+    /// How many of everything there are.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            nodes: self.nodes.into(),
+            replicas: self.replicas.into(),
+            api_servers: self.api_servers.into(),
+            etcd_members: self.etcd_members.into(),
+        }
     }
 }
 
@@ -64,9 +87,20 @@ mod tests {
 
     #[test]
     fn a_round_is_played_again_with_the_same_choices() {
-        let args = Args::parse_from(["chaos", "--seed", "7", "--minutes", "9", "--nodes", "12"]);
+        let args = Args::parse_from([
+            "chaos",
+            "--seed",
+            "7",
+            "--minutes",
+            "9",
+            "--nodes",
+            "12",
+            "--api-servers",
+            "2",
+        ]);
         let again = Args::parse_from(args.again(4).split(' '));
         assert_eq!((again.seed, again.nodes, again.replicas), (7, 12, 3));
+        assert_eq!((again.api_servers, again.etcd_members), (2, 3));
         assert_eq!((again.from, again.rounds), (4, Some(1)));
     }
 }

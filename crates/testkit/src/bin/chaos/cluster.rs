@@ -1,6 +1,6 @@
 //! A control plane, the replicas before it, and the oracle behind it.
 
-use std::{ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, ensure};
 use perennial_core::policy::Policy;
@@ -9,7 +9,10 @@ use perennial_testkit::{
     oracle::{Judge, Oracle, Told},
 };
 
-use crate::{plan::KEYS, replica::Replica};
+use crate::{
+    plan::{Harm, KEYS, Server, Shape},
+    replica::Replica,
+};
 
 /// Where the keepers' records are.
 const NAMESPACE: &str = "perennial";
@@ -21,15 +24,18 @@ pub(crate) struct Cluster {
     pub(crate) oracle: Arc<Oracle>,
     pub(crate) plane: ControlPlane,
     pub(crate) snapshot: Option<Snapshot>,
+    /// What was done to one server of several, and not undone yet.
+    pub(crate) harmed: BTreeMap<Server, Harm>,
     kubeconfig: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Cluster {
-    pub(crate) async fn start(replicas: usize, arguments: &[OsString]) -> anyhow::Result<Self> {
+    pub(crate) async fn start(shape: Shape, arguments: &[OsString]) -> anyhow::Result<Self> {
         // The oracle reads what etcd stores.
         let json = "--storage-media-type=application/json";
-        let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await?;
+        let plane = ControlPlane::builder().api_servers(shape.api_servers).etcd_members(shape.etcd_members);
+        let plane = plane.without_audit().apiserver_flag(json).start().await?;
         let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
         let judge = Judge::new(Policy::default(), NAMESPACE);
         for key in KEYS {
@@ -37,8 +43,16 @@ impl Cluster {
         }
         let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
         let arguments = arguments.to_vec();
-        let mut cluster = Self { replicas: Vec::new(), oracle, plane, snapshot: None, kubeconfig, arguments };
-        for _ in 0..replicas {
+        let mut cluster = Self {
+            replicas: Vec::new(),
+            oracle,
+            plane,
+            snapshot: None,
+            harmed: BTreeMap::new(),
+            kubeconfig,
+            arguments,
+        };
+        for _ in 0..shape.replicas {
             cluster.join().await?;
         }
         cluster.ready().await?;

@@ -8,7 +8,7 @@ use perennial_testkit::oracle::Told;
 
 use crate::{
     cluster::Cluster,
-    plan::{Fault, Wire},
+    plan::{Fault, Harm, Server, Wire},
 };
 
 /// What a replica hears.
@@ -93,14 +93,24 @@ impl Cluster {
                     ears.hearing = Hearing::Deaf;
                 }
             }
-            // The API server's memory of events begins with itself, and ends with etcd.
-            Fault::RestartApi | Fault::KillApi(_) | Fault::KillEtcd(_) | Fault::Restore => {
+            // The API server's memory of events begins with itself, and ends with etcd. A watch that goes on at another
+            // server finds what that one remembers.
+            Fault::RestartApi
+            | Fault::KillApi(_)
+            | Fault::Harm(Server::Api(_), Harm::Kill)
+            | Fault::Mend(Server::Api(_))
+            | Fault::KillEtcd(_)
+            | Fault::Restore => {
                 for replica in &mut self.replicas {
                     replica.ears.hearing = Hearing::Deaf;
                     replica.ears.hampered = true;
                 }
             }
-            Fault::FreezeApi(_) | Fault::FreezeEtcd(_) | Fault::FillEtcd(_) => {
+            Fault::Harm(..)
+            | Fault::Leader(..)
+            | Fault::FreezeApi(_)
+            | Fault::FreezeEtcd(_)
+            | Fault::FillEtcd(_) => {
                 for replica in &mut self.replicas {
                     replica.ears.hampered = true;
                 }
@@ -111,6 +121,7 @@ impl Cluster {
             | Fault::Stop(_)
             | Fault::Leave
             | Fault::Resume(_)
+            | Fault::Mend(Server::Member(_))
             | Fault::Compact
             | Fault::Snapshot
             | Fault::Lift(_) => return,

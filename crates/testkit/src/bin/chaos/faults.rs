@@ -23,6 +23,9 @@ impl Cluster {
     }
 
     async fn break_thing(&mut self, fault: &Fault) -> anyhow::Result<()> {
+        if fault.is_of_all_servers() {
+            self.mend_all().await?;
+        }
         let plane = &self.plane;
         match fault {
             Fault::Kill(replica) => self.replicas[*replica].kill().await,
@@ -61,6 +64,9 @@ impl Cluster {
                 sleep(*full).await;
                 plane.fill_etcd(false).await
             }
+            Fault::Harm(server, harm) => self.harm(*server, *harm).await,
+            Fault::Mend(server) => self.mend(*server).await,
+            Fault::Leader(harm, while_) => self.harm_leader(*harm, *while_).await,
             Fault::Compact => {
                 let version = self.oracle.fence().await?;
                 self.oracle.tell(Told::Compacted(version));
@@ -116,7 +122,7 @@ impl Cluster {
     pub(crate) async fn ease(&mut self) -> anyhow::Result<bool> {
         self.note("all is healed but for those who are down".to_owned());
         self.snapshot = None;
-        self.plane.ready().await?;
+        self.mend_all().await?;
         for replica in &mut self.replicas {
             replica.ease().await?;
         }
@@ -137,7 +143,7 @@ impl Cluster {
                 replica.stop().await?;
             }
         }
-        self.plane.ready().await?;
+        self.mend_all().await?;
         for replica in &mut self.replicas {
             replica.heal().await?;
         }

@@ -14,6 +14,7 @@ mod plan;
 mod replica;
 mod round;
 mod run;
+mod servers;
 mod wire;
 
 fn main() -> std::process::ExitCode {

@@ -2,13 +2,24 @@
 
 mod draw;
 mod drill;
+mod servers;
 
 use std::{collections::BTreeMap, time::Duration};
 
 pub(crate) use draw::{KEYS, draw};
+pub(crate) use servers::{Harm, Server};
 
 /// Labels by key.
 pub(crate) type Labels = BTreeMap<String, String>;
+
+/// How many of everything there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    pub(crate) replicas: usize,
+    pub(crate) api_servers: usize,
+    pub(crate) etcd_members: usize,
+}
 
 /// A round.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +54,8 @@ pub(crate) enum Theme {
     Blackout,
     /// The API server and etcd are restarted and killed.
     ControlPlane,
+    /// One API server or etcd member of several fails.
+    Servers,
     /// What is on the wire is bent.
     Wire,
     /// etcd forgets, and is turned back.
@@ -101,6 +114,12 @@ pub(crate) enum Fault {
     FreezeEtcd(Duration),
     /// etcd takes nothing new for a while.
     FillEtcd(Duration),
+    /// This happens to a server.
+    Harm(Server, Harm),
+    /// Nothing of the kind happens to it any more.
+    Mend(Server),
+    /// This happens for a while to the etcd member that leads.
+    Leader(Harm, Duration),
     /// etcd forgets all history.
     Compact,
     /// etcd's data are copied.
@@ -167,11 +186,30 @@ pub(crate) enum Wire {
 }
 
 impl Fault {
+    /// Whether it happens to all servers at once: those that were harmed by themselves are mended first.
+    pub(crate) fn is_of_all_servers(&self) -> bool {
+        matches!(
+            self,
+            Self::RestartApi
+                | Self::KillApi(_)
+                | Self::FreezeApi(_)
+                | Self::KillEtcd(_)
+                | Self::FreezeEtcd(_)
+                | Self::FillEtcd(_)
+                | Self::Snapshot
+                | Self::Restore
+        )
+    }
+
     /// The name under which it is counted.
     pub(crate) fn kind(&self) -> String {
         let text = format!("{self:?}");
         let word = |text: &str| text.split(['(', ' ']).next().unwrap_or_default().to_owned();
         match self {
+            Self::Harm(server, harm) => {
+                format!("{} {}", word(&format!("{server:?}")), word(&format!("{harm:?}")))
+            }
+            Self::Leader(harm, _) => format!("leader {}", word(&format!("{harm:?}"))),
             Self::Wire(_, wire) => format!("wire {}", word(&format!("{wire:?}"))),
             _ => word(&text),
         }

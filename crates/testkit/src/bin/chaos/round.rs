@@ -17,7 +17,7 @@ use crate::{
     args::Args,
     cluster::Cluster,
     hands::Hands,
-    plan::{Deed, Fault, Plan, Theme, Tick, draw},
+    plan::{Deed, Fault, Plan, Shape, Theme, Tick, draw},
     replica::{Replica, TAKEOVER},
 };
 
@@ -56,11 +56,11 @@ pub(crate) struct Report {
 
 /// Plays one round. Whatever is broken in it stands with the oracle.
 pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> anyhow::Result<Report> {
-    let (nodes, replicas) = (usize::from(args.nodes), usize::from(args.replicas));
+    let shape @ Shape { nodes, replicas, .. } = args.shape();
     let patience = Duration::from_secs(args.patience);
-    let plan = draw(args.seed, number, nodes, replicas);
+    let plan = draw(args.seed, number, shape);
     let before = cluster.oracle.look(Judge::tally);
-    let hands = Hands::new(cluster.plane.admin(), cluster.oracle.clone(), number);
+    let hands = Hands::new(cluster.plane.api_server(0).admin(), cluster.oracle.clone(), number);
 
     let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
     hands.all(&first).await?;

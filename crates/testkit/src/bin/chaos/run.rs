@@ -76,9 +76,11 @@ async fn chaos(args: &Args) -> End {
 }
 
 async fn rounds(args: &Args, slot: &mut Option<Cluster>) -> anyhow::Result<bool> {
-    let Args { seed, replicas, nodes, .. } = args;
-    say(&format!("seed {seed}, {replicas} replicas, {nodes} nodes"));
-    let cluster = slot.insert(Cluster::start((*replicas).into(), &args.keeper).await?);
+    let Args { seed, replicas, nodes, api_servers, etcd_members, .. } = args;
+    say(&format!(
+        "seed {seed}, {replicas} replicas, {nodes} nodes, {api_servers} API servers, {etcd_members} etcd members"
+    ));
+    let cluster = slot.insert(Cluster::start(args.shape(), &args.keeper).await?);
     let until = Instant::now() + Duration::from_secs(60 * args.minutes);
     let mut total = Total::default();
     for number in args.from.. {
@@ -115,7 +117,7 @@ fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
         cluster.said_about(node, SAID)?.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     writeln!(out, "what went wrong in this round:")?;
-    let plan = draw(args.seed, number, args.nodes.into(), args.replicas.into());
+    let plan = draw(args.seed, number, args.shape());
     for (tick, faults) in plan.ticks.iter().map(|tick| &tick.faults).enumerate() {
         if !faults.is_empty() {
             writeln!(out, "  tick {tick}: {faults:?}")?;

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::{Deed, Labels, Plan, Theme, Tick, drill::Drill};
+use super::{Deed, Labels, Plan, Shape, Theme, Tick, drill::Drill};
 
 /// The labels that people set.
 pub(crate) const KEYS: [&str; 6] =
     ["team", "pool", "example.com/tier", "example.com/rack", "example.com/incident", "canary"];
-const THEMES: [Theme; 10] = [
+const THEMES: [Theme; 12] = [
     Theme::Replicas,
     Theme::Wire,
+    Theme::Servers,
     Theme::All,
     Theme::Calm,
     Theme::Blackout,
@@ -19,17 +20,19 @@ const THEMES: [Theme; 10] = [
     Theme::Wire,
     Theme::Replicas,
     Theme::History,
+    Theme::Servers,
     Theme::All,
 ];
 
 /// The round of this number.
-pub(crate) fn draw(seed: u64, round: u64, nodes: usize, replicas: usize) -> Plan {
+pub(crate) fn draw(seed: u64, round: u64, shape: Shape) -> Plan {
+    let Shape { nodes, .. } = shape;
     let random = StdRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(round));
-    let theme = THEMES[usize::try_from(round.wrapping_sub(1) % 10).unwrap_or(0)];
+    let theme = THEMES[usize::try_from(round.wrapping_sub(1)).unwrap_or(0) % THEMES.len()];
     let mut fleet = Fleet { random, nodes: vec![Node::Away; nodes], values: 0 };
     let first: Vec<Labels> = (0..nodes).map(|_| fleet.labels(2..=4)).collect();
     fleet.nodes.fill(Node::There);
-    let mut drill = Drill::new(theme, replicas, StdRng::seed_from_u64(fleet.random.random()));
+    let mut drill = Drill::new(theme, shape, StdRng::seed_from_u64(fleet.random.random()));
     let count = fleet.random.random_range(16..=30);
     let mass = fleet.random.random_bool(0.4).then(|| fleet.random.random_range(2..count - 2));
     let mut ticks: Vec<Tick> = (0..count)
@@ -131,20 +134,22 @@ impl Fleet {
 mod tests {
     use super::*;
 
+    const SHAPE: Shape = Shape { nodes: 20, replicas: 3, api_servers: 3, etcd_members: 3 };
+
     #[test]
     fn a_round_follows_from_seed_and_number_alone() {
-        assert_eq!(draw(3, 7, 20, 3), draw(3, 7, 20, 3));
-        assert_ne!(draw(3, 7, 20, 3), draw(3, 8, 20, 3));
-        assert_ne!(draw(3, 7, 20, 3), draw(4, 7, 20, 3));
+        assert_eq!(draw(3, 7, SHAPE), draw(3, 7, SHAPE));
+        assert_ne!(draw(3, 7, SHAPE), draw(3, 8, SHAPE));
+        assert_ne!(draw(3, 7, SHAPE), draw(4, 7, SHAPE));
     }
 
     #[test]
-    fn ten_rounds_have_every_theme_and_nothing_goes_wrong_in_the_calm_one() {
-        let rounds: Vec<Plan> = (1..=10).map(|round| draw(1, round, 20, 3)).collect();
+    fn twelve_rounds_have_every_theme_and_nothing_goes_wrong_in_the_calm_one() {
+        let rounds: Vec<Plan> = (1..=12).map(|round| draw(1, round, SHAPE)).collect();
         let mut themes: Vec<Theme> = rounds.iter().map(|plan| plan.theme).collect();
         themes.sort_unstable();
         themes.dedup();
-        assert_eq!(themes.len(), 7);
+        assert_eq!(themes.len(), 8);
         for plan in rounds {
             let faults = plan.ticks.iter().flat_map(|tick| &tick.faults).count();
             assert_eq!(faults == 0, plan.theme == Theme::Calm, "{:?}", plan.theme);

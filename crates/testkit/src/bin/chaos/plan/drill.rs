@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::{Fault, Theme, Wire};
+use super::{Fault, Shape, Theme, Wire, servers::Servers};
 
 /// So many replicas join beyond those that were there at first.
 const MOST_JOIN: usize = 2;
@@ -22,12 +22,14 @@ pub(super) struct Drill {
     replicas: Vec<State>,
     first: usize,
     bent: Vec<bool>,
+    servers: Servers,
     snapshot: Option<usize>,
     restored: bool,
 }
 
 impl Drill {
-    pub(super) fn new(theme: Theme, replicas: usize, random: StdRng) -> Self {
+    pub(super) fn new(theme: Theme, shape: Shape, random: StdRng) -> Self {
+        let Shape { replicas, .. } = shape;
         let bent = vec![false; replicas + MOST_JOIN];
         Self {
             theme,
@@ -35,6 +37,7 @@ impl Drill {
             replicas: vec![State::Up; replicas],
             first: replicas,
             bent,
+            servers: Servers::new(shape),
             snapshot: None,
             restored: false,
         }
@@ -63,17 +66,21 @@ impl Drill {
     }
 
     fn one(&mut self) -> Fault {
-        let (wire, plane, compact) = match self.theme {
-            Theme::Calm | Theme::Replicas | Theme::Blackout => (0, 0, 0),
-            Theme::ControlPlane => (0, 75, 0),
-            Theme::Wire => (80, 0, 0),
-            Theme::History => (0, 0, 30),
-            Theme::All => (45, 12, 8),
+        let (wire, plane, servers, compact) = match self.theme {
+            Theme::Calm | Theme::Replicas | Theme::Blackout => (0, 0, 0, 0),
+            Theme::ControlPlane => (0, 75, 0, 0),
+            Theme::Servers => (0, 0, 75, 0),
+            Theme::Wire => (80, 0, 0, 0),
+            Theme::History => (0, 0, 0, 30),
+            Theme::All => (35, 10, 15, 8),
         };
         match self.random.random_range(0..100) {
             roll if roll < wire => self.wire(),
             roll if roll < wire + plane => self.control_plane(),
-            roll if roll < wire + plane + compact => Fault::Compact,
+            roll if roll < wire + plane + servers => {
+                self.servers.next(&mut self.random).unwrap_or_else(|| self.control_plane())
+            }
+            roll if roll < wire + plane + servers + compact => Fault::Compact,
             _ => self.replica(),
         }
     }
