@@ -8,6 +8,15 @@
 export RUST_TEST_THREADS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : 8)))
 # The control plane that tests, demo, chaos and bench run against, by its minor version: a folder of dev/controlplane
 export K8S ?= 1.36
+# What the API servers of tests store in: etcd, or kine as k3s does
+K8S_STORE ?= etcd
+# The tests that make test runs on kine, too; make test K8S_STORE=kine runs all that do not need etcd itself
+KINE_TESTS ?= \
+  silence::an_ordinary_return_costs_one_record_write_and_one_node_patch \
+  history::a_node_changed_deleted_and_reborn_while_the_keeper_is_down_gets_its_last_state \
+  sharing::a_dead_replica_is_covered_without_waiting_for_its_lease \
+  sharing::each_of_three_does_its_share_and_nothing_is_done_twice \
+  outage::etcd_is_turned_back_under_two_replicas_and_both_work_on
 # Arguments of the demo, e.g. make demo DEMO_ARGS="--nodes 100 --for 20s"
 DEMO_ARGS ?=
 # What of the benchmark, e.g. make bench BENCH_ARGS="storm --nodes 1000"; everyone side by side by default
@@ -43,7 +52,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane kine s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,8 +102,13 @@ peers-check: peers controlplane ## See that the peers do the same work, on a rea
 	@peers=$$(bench/peers/build --print-dir) && \
 	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/fast/peer-kube-rs
 
-test: lint controlplane s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34)
+test: lint controlplane kine s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34 K8S_STORE=kine)
+ifeq ($(K8S_STORE),kine)
+	dev/controlplane/kine/suites
+else
 	cargo test --workspace --exclude peer-kube-rs --exclude peers-contract --locked
+	dev/controlplane/kine/suites $(KINE_TESTS)
+endif
 
 e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluster, and do with it what users do (E2E_ARGS="--only fleet --keep", KUBECONFIG=)
 	@dev/prerequisites e2e
@@ -140,6 +154,9 @@ fmt: ## Format the code
 
 controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for all checkouts (some minutes; K8S=1.34)
 	@dev/controlplane/build
+
+kine: prerequisites ## Build kine, which k3s stores in, once for all checkouts (some minutes)
+	@dev/controlplane/kine/build
 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
 	@dev/s3/build

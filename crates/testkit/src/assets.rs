@@ -28,6 +28,12 @@ pub(crate) fn versitygw() -> anyhow::Result<PathBuf> {
     Ok(built("s3/build", &["--print-dir", "--no-build"], otherwise)?.join("versitygw"))
 }
 
+/// `kine`, in the folder that `PERENNIAL_KINE_ASSETS` names or the cache that `make kine` fills.
+pub(crate) fn kine() -> anyhow::Result<PathBuf> {
+    let otherwise = "no kine to run: run `make kine`";
+    Ok(built("controlplane/kine/build", &["--print-dir", "--no-build"], otherwise)?.join("kine"))
+}
+
 /// `moto_server`, which is installed when it is not there.
 pub(crate) fn moto() -> anyhow::Result<PathBuf> {
     let otherwise = "no moto to run: run `make moto`";

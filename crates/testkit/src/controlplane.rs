@@ -19,6 +19,7 @@
 //! | --- | --- |
 //! | `builder` | options, and the start |
 //! | `etcd`, `apiserver` | the flags of each |
+//! | `store` | kine in the place of etcd, where `K8S_STORE=kine` asks for it |
 //! | `identity` | clients and kubeconfigs for administrators, service accounts and kubelets |
 //! | `servers` | each API server and etcd member by itself |
 //! | `faults` | stop, start, pause, kill |
@@ -41,6 +42,7 @@ mod faults;
 mod history;
 mod identity;
 mod servers;
+mod store;
 
 use audit::Audit;
 pub use audit::AuditEntry;
@@ -48,12 +50,15 @@ pub use builder::ControlPlaneBuilder;
 pub use faults::Pids;
 pub use history::Snapshot;
 pub use servers::{ApiServer, EtcdMember};
+use store::Store;
+pub use store::left_out_on_kine;
 
 /// A running control plane. Stopped and removed on drop.
 pub struct ControlPlane {
     // Dropped in this order: the processes first, then the folder that they write to.
     apiservers: Vec<ApiServer>,
     members: Vec<EtcdMember>,
+    store: Store,
     /// Between clients and API servers, if there are several.
     _balancer: Option<Relay>,
     /// The balancer, or the only API server.

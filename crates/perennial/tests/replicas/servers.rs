@@ -53,6 +53,9 @@ fn names(group: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_server_is_frozen_and_another_killed_under_three_replicas_and_every_node_gets_its_labels() {
+    if perennial_testkit::left_out_on_kine() {
+        return;
+    }
     let plane = ControlPlane::builder().api_servers(3).etcd_members(3).start().await.unwrap();
     let mut world = World::on(plane, "").await;
     for name in MEMBERS {

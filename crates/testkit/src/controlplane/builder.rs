@@ -11,10 +11,11 @@ use super::{
     etcd,
     history::copy_folder,
     numbered,
+    store::{Kine, Store},
 };
 use crate::{
-    assets::Assets,
-    endpoint::{Endpoint, certified},
+    assets::{self, Assets},
+    endpoint::{Endpoint, anonymous, certified},
     pki::Authority,
     port::Port,
     process::Died,
@@ -118,6 +119,11 @@ impl ControlPlaneBuilder {
             self.data.is_none() || self.etcd_members == 1,
             "saved data are those of a single etcd member"
         );
+        let store = Store::chosen()?;
+        ensure!(
+            store == Store::Etcd || (self.etcd_members == 1 && self.etcd_flags.is_empty()),
+            "several members and flags of etcd need etcd itself"
+        );
         let assets = match &self.assets {
             Some(folder) => Assets::in_folder(folder)?,
             None => Assets::find()?,
@@ -125,7 +131,7 @@ impl ControlPlaneBuilder {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut controlplane = self.prepare(&assets)?;
+            let mut controlplane = self.prepare(&assets, store)?;
             let Err(mut error) = controlplane.start_all().await else { return Ok(controlplane) };
             if port_was_taken(&error) {
                 if tries < TRIES {
@@ -139,7 +145,7 @@ impl ControlPlaneBuilder {
         }
     }
 
-    fn prepare(&self, assets: &Assets) -> anyhow::Result<ControlPlane> {
+    fn prepare(&self, assets: &Assets, store: Store) -> anyhow::Result<ControlPlane> {
         let workdir = Workdir::create("perennial-controlplane-")?;
         let authority = Authority::create(workdir.folder("pki")?).context("making certificates")?;
         workdir.folder("kubeconfigs")?;
@@ -147,8 +153,11 @@ impl ControlPlaneBuilder {
         let etcd_identity = certified(&etcd_client);
         let admin = certified(&authority.client("admin", Some("system:masters"))?);
 
-        let members = self.prepare_members(assets, &workdir, &authority, &etcd_identity)?;
-        let etcd: Vec<u16> = members.iter().map(|member| member.server.port()).collect();
+        let members = match store {
+            Store::Etcd => self.prepare_members(assets, &workdir, &authority, &etcd_identity)?,
+            Store::Kine => vec![self.prepare_kine(&workdir, &authority)?],
+        };
+        let etcd: Vec<u16> = members.iter().map(|member| member.port).collect();
         let service_accounts = authority.signing_key("service-accounts")?;
         let apiservers = (0..self.api_servers).map(|index| {
             let name = numbered("kube-apiserver", index);
@@ -188,6 +197,7 @@ impl ControlPlaneBuilder {
         Ok(ControlPlane {
             apiservers,
             members,
+            store,
             _balancer: balancer,
             endpoint,
             etcd_identity,
@@ -240,9 +250,33 @@ impl ControlPlaneBuilder {
             let launch = flags.launch().args(&self.etcd_flags);
             let endpoint = Endpoint::https(port.number(), authority);
             let server = Server::new(launch, port, endpoint, identity.clone());
-            Ok(EtcdMember { server, data, relay: relays.next(), _ports: peer_port.into_iter().collect() })
+            let (port, relay) = (server.port(), relays.next());
+            Ok(EtcdMember { server, port, data, relay, _claimed: peer_port })
         });
         members.collect()
+    }
+
+    /// kine in the place of an etcd member.
+    fn prepare_kine(&self, workdir: &Workdir, authority: &Authority) -> anyhow::Result<EtcdMember> {
+        let (port, metrics) = (Port::claim()?, Port::claim()?);
+        let data = workdir.path().join("kine");
+        let made = match &self.data {
+            Some(saved) => copy_folder(saved, &data),
+            None => std::fs::create_dir(&data),
+        };
+        made.with_context(|| format!("making {}", data.display()))?;
+        let kine = Kine {
+            program: &assets::kine()?,
+            log: &workdir.logs().join("kine.log"),
+            data: &data,
+            port: &port,
+            metrics: &metrics,
+            authority: &authority.certificate(),
+            server: &authority.server("kine")?,
+        };
+        let (launch, endpoint) = (kine.launch(), Endpoint::http(&metrics));
+        let server = Server::new(launch, metrics, endpoint, anonymous()).health("/metrics");
+        Ok(EtcdMember { server, port: port.number(), data, relay: None, _claimed: Some(port) })
     }
 }
 

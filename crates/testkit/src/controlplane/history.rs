@@ -6,11 +6,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use http::Request;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
-use super::{ControlPlane, EtcdMember};
+use super::{ControlPlane, EtcdMember, Store};
 
 /// A member with a large fleet takes its time to write all it has.
 const SAVED: Duration = Duration::from_mins(1);
@@ -27,6 +29,11 @@ pub struct Snapshot {
 impl ControlPlane {
     /// etcd's current revision, which is also the newest resourceVersion.
     pub async fn revision(&self) -> anyhow::Result<u64> {
+        if self.store == Store::Kine {
+            let nodes: Api<Node> = Api::all(self.admin());
+            let listed = nodes.list_metadata(&ListParams::default().limit(1)).await?;
+            return Ok(listed.metadata.resource_version.context("a list without a version")?.parse()?);
+        }
         // etcd's gateway speaks protobuf's JSON: bytes in base64 (this is "/"), 64-bit numbers as strings.
         let answer = self.ask_etcd("/v3/kv/range", &json!({ "key": "Lw==", "limit": "1" })).await?;
         let revision = answer.pointer("/header/revision").and_then(Value::as_str);
@@ -85,6 +92,7 @@ impl ControlPlane {
 
     /// A client of the gateway of each member.
     pub(crate) fn etcd_clients(&self) -> anyhow::Result<Vec<kube::Client>> {
+        ensure!(self.store == Store::Etcd, "this needs etcd itself: kine has no JSON gateway");
         let clients = self.members.iter().map(|member| member.server.endpoint().client(&self.etcd_identity));
         clients.collect()
     }
@@ -107,6 +115,7 @@ impl ControlPlane {
         path: &str,
         body: &Value,
     ) -> anyhow::Result<Value> {
+        ensure!(self.store == Store::Etcd, "this needs etcd itself: kine has no JSON gateway");
         let request = Request::post(path).body(serde_json::to_vec(body)?)?;
         Ok(serde_json::from_str(&member.server.endpoint().ask(&self.etcd_identity, request).await?)?)
     }

@@ -27,11 +27,13 @@ pub struct ApiServer {
 /// One etcd member of a control plane.
 pub struct EtcdMember {
     pub(super) server: Server,
+    /// Where it serves etcd's API.
+    pub(super) port: u16,
     pub(super) data: PathBuf,
     /// Between it and the other members.
     pub(super) relay: Option<Relay>,
     /// Claimed for as long as it may come back.
-    pub(super) _ports: Vec<Port>,
+    pub(super) _claimed: Option<Port>,
 }
 
 impl ApiServer {

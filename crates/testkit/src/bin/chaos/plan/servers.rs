@@ -64,8 +64,8 @@ impl Servers {
     /// People are connected to the first API server, and that to the first member: both stay well. So does a majority of
     /// the members.
     fn may_be_harmed(&self) -> Vec<Server> {
-        let spared = self.harmed.iter().filter(|server| matches!(server, Server::Member(_))).count();
-        let members = if spared < (self.all.etcd_members - 1) / 2 { self.all.etcd_members } else { 0 };
+        let harmed = self.harmed.iter().filter(|server| matches!(server, Server::Member(_))).count();
+        let members = if harmed < (self.all.etcd_members - 1) / 2 { self.all.etcd_members } else { 0 };
         let all = (1..self.all.api_servers).map(Server::Api).chain((1..members).map(Server::Member));
         all.filter(|server| !self.harmed.contains(server)).collect()
     }
