@@ -32,7 +32,7 @@ pub(crate) use messages::Message;
 pub(crate) use object::{List, Meta, version};
 pub(crate) use proto::{Outline, PROTOBUF, outline};
 pub(crate) use quiet::{Glance, Unchanged};
-pub(crate) use stream::{Chosen, Event, Followed, Following, Target, follow};
+pub(crate) use stream::{Chosen, Event, Followed, Following, Identity, Target, follow};
 
 /// How long one ordinary call may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -107,6 +107,23 @@ impl Cluster {
             ..ListParams::default()
         };
         self.call(if *whole { resource.list(&params) } else { resource.list_metadata(&params) }).await
+    }
+
+    /// One object of those that are followed, read consistently; `None` if there is none.
+    pub(crate) async fn find<T: Followed>(
+        &self,
+        target: &Target,
+        identity: &Identity,
+    ) -> Result<Option<T>, ApiError> {
+        let Target { what: _, resource, chosen, whole } = target;
+        let Identity { namespace, name, version: _ } = identity;
+        let (label_selector, _) = chosen.selectors();
+        let field_selector = Some(format!("metadata.name={name}"));
+        let params = ListParams { label_selector, field_selector, ..ListParams::default() };
+        let request = if *whole { resource.list(&params) } else { resource.list_metadata(&params) };
+        let list: List<T> = self.call(request).await?;
+        let is = |meta: &Meta| meta.name == *name && meta.namespace == *namespace;
+        Ok(list.items.into_iter().find(|object| is(object.meta())))
     }
 
     /// A whole consistent list, page by page: what there is, as of which version.

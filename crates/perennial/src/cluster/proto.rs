@@ -67,10 +67,19 @@ struct ObjectMeta {
     creation_timestamp: Option<Time>,
     #[prost(message, optional, tag = "9")]
     deletion_timestamp: Option<Time>,
-    #[prost(btree_map = "string, string", tag = "11")]
-    labels: Pairs,
-    #[prost(btree_map = "string, string", tag = "12")]
-    annotations: Pairs,
+    #[prost(message, repeated, tag = "11")]
+    labels: Vec<Pair>,
+    #[prost(message, repeated, tag = "12")]
+    annotations: Vec<Pair>,
+}
+
+/// An entry of a map, in bytes: a kubelet may write annotations that are not UTF-8, and the API server takes them.
+#[derive(Clone, PartialEq, Message)]
+struct Pair {
+    #[prost(bytes = "bytes", tag = "1")]
+    key: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    value: Bytes,
 }
 
 /// Metadata at a glance: nothing is made of what it bears.
@@ -95,10 +104,10 @@ struct Time {
 
 #[derive(Clone, PartialEq, Message)]
 struct ProtoStatus {
-    #[prost(string, tag = "3")]
-    message: String,
-    #[prost(string, tag = "4")]
-    reason: String,
+    #[prost(bytes = "bytes", tag = "3")]
+    message: Bytes,
+    #[prost(bytes = "bytes", tag = "4")]
+    reason: Bytes,
     #[prost(message, optional, tag = "5")]
     details: Option<ProtoDetails>,
     #[prost(int32, tag = "6")]
@@ -121,7 +130,7 @@ pub(super) fn event<T>(frame: Bytes, make: fn(Meta) -> T) -> Result<Heard<T>, St
         b"DELETED" => Heard::Deleted(make(metadata(raw)?.into_meta()?)),
         b"BOOKMARK" => {
             let ObjectMeta { resource_version, annotations, .. } = metadata(raw)?;
-            Heard::bookmark(version(&resource_version).unwrap_or(0), &annotations)
+            Heard::bookmark(version(&resource_version).unwrap_or(0), &pairs(annotations))
         }
         b"ERROR" => Heard::Error(Box::new(decoded::<ProtoStatus>(raw)?.into())),
         other => return Err(format!("an event of the kind {:?}", String::from_utf8_lossy(other))),
@@ -157,6 +166,14 @@ pub(crate) fn outline<'a>(frame: &'a [u8], hasher: &RandomState) -> Option<Outli
         terminating,
         bears: bears.finish(),
     })
+}
+
+/// The namespace, the name and the version of the object of an event that cannot be read as a whole, as far as they can be.
+pub(super) fn identity(frame: &[u8]) -> Option<(Option<String>, String, Option<Version>)> {
+    let raw = part(part(frame, 2)?, 1)?.strip_prefix(MAGIC)?;
+    let metadata = part(part(raw, 2)?, 1)?;
+    let namespace = part(metadata, 3).map(text).filter(|namespace| !namespace.is_empty());
+    Some((namespace, text(part(metadata, 1)?), part(metadata, 6).and_then(version)))
 }
 
 /// The last of a message's fields with this number.
@@ -210,6 +227,21 @@ fn version(bytes: &[u8]) -> Option<Version> {
     str::from_utf8(bytes).ok()?.parse().ok()
 }
 
+fn pairs(pairs: Vec<Pair>) -> Pairs {
+    pairs.into_iter().map(|Pair { key, value }| (text(&key), text(&value))).collect()
+}
+
+/// What the API server makes of these bytes for those who read JSON: each that is not UTF-8 becomes U+FFFD. What a watch
+/// tells has to be what a read tells.
+fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
 fn uid(bytes: &[u8]) -> Option<Uuid> {
     Uuid::try_parse_ascii(bytes).ok()
 }
@@ -248,8 +280,8 @@ impl ObjectMeta {
             deletion_timestamp: deletion_timestamp
                 .map(|time| time.into_timestamp().ok_or_else(|| format!("{time:?} is no time")))
                 .transpose()?,
-            labels: Some(labels),
-            annotations: Some(annotations),
+            labels: Some(pairs(labels)),
+            annotations: Some(pairs(annotations)),
         })
     }
 }
@@ -265,7 +297,7 @@ impl From<ProtoStatus> for Status {
             retry_after_seconds: u32::try_from(retry_after_seconds).unwrap_or(0),
         });
         let code = u16::try_from(code).unwrap_or(0);
-        Self { code, details, ..Self::failure(&message, &reason) }
+        Self { code, details, ..Self::failure(&text(&message), &text(&reason)) }
     }
 }
 
@@ -288,9 +320,14 @@ pub(super) mod tests {
         [MAGIC, &unknown.encode_to_vec()].concat()
     }
 
+    /// A map, as it is written.
+    fn map<K: Into<Bytes>, V: Into<Bytes>>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<Pair> {
+        pairs.into_iter().map(|(key, value)| Pair { key: key.into(), value: value.into() }).collect()
+    }
+
     /// The body of a refusal.
     pub(crate) fn refusal(code: i32, message: &str) -> Vec<u8> {
-        let (message, reason) = (message.to_owned(), "NotFound".to_owned());
+        let (message, reason) = (message.to_owned().into(), "NotFound".into());
         written(&ProtoStatus { message, reason, code, details: None })
     }
 
@@ -309,20 +346,19 @@ pub(super) mod tests {
 
     pub(crate) fn frame(kind: &str, name: &str, version: Version, born: &str, label: &str) -> Bytes {
         let seconds = born.parse::<Timestamp>().unwrap().as_second();
-        let labels = Pairs::from([("team".to_owned(), label.to_owned())]);
+        let labels = map([("team", label.to_owned())]);
         let creation_timestamp = Some(Time { seconds, nanos: 0 });
         sent(kind, &of(ObjectMeta { creation_timestamp, labels, ..metadata(name, version) }))
     }
 
     pub(crate) fn expired() -> Bytes {
         let details = Some(ProtoDetails { retry_after_seconds: 7 });
-        let status =
-            ProtoStatus { message: "too old".to_owned(), reason: "Expired".to_owned(), code: 410, details };
+        let status = ProtoStatus { message: "too old".into(), reason: "Expired".into(), code: 410, details };
         sent("ERROR", &status)
     }
 
     pub(crate) fn end_of_list(version: Version) -> Bytes {
-        let annotations = Pairs::from([("k8s.io/initial-events-end".to_owned(), "true".to_owned())]);
+        let annotations = map([("k8s.io/initial-events-end", "true")]);
         let resource_version = version.to_string().into();
         sent("BOOKMARK", &of(ObjectMeta { resource_version, annotations, ..ObjectMeta::default() }))
     }
@@ -348,7 +384,7 @@ pub(super) mod tests {
     fn a_glance_tells_apart_what_differs_in_anything_but_the_version() {
         let hasher = RandomState::new();
         let bears = |change: fn(&mut ObjectMeta)| {
-            let pairs = Pairs::from([("a".to_owned(), "b".to_owned()), ("c".to_owned(), String::new())]);
+            let pairs = map([("a", "b"), ("c", "")]);
             let (labels, annotations) = (pairs.clone(), pairs);
             let creation_timestamp = Some(Time { seconds: 1, nanos: 0 });
             let mut metadata =
@@ -361,9 +397,9 @@ pub(super) mod tests {
         let others = [
             bears(|metadata| metadata.labels.clear()),
             bears(|metadata| metadata.annotations.clear()),
-            bears(|metadata| metadata.annotations.remove("a").map(drop).unwrap()),
-            bears(|metadata| metadata.labels.insert("d".to_owned(), String::new()).map_or((), drop)),
-            bears(|metadata| metadata.labels.insert("a".to_owned(), "bc".to_owned()).map(drop).unwrap()),
+            bears(|metadata| drop(metadata.annotations.remove(0))),
+            bears(|metadata| metadata.labels.extend(map([("d", "")]))),
+            bears(|metadata| metadata.labels[0].value = "bc".into()),
         ];
         assert!(others.iter().all(|other| *other != one), "{others:?}, {one}");
     }
@@ -375,6 +411,22 @@ pub(super) mod tests {
             let frame = frame(kind, "worker-1", 12, born, "blue");
             assert!(outline(&frame, &RandomState::new()).is_none(), "{kind}");
         }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_one_by_one_as_the_api_server_does_it() {
+        // Go's encoding/json replaces every byte; `from_utf8_lossy` would replace the last three of these at once.
+        assert_eq!(text(b"a\xff\xfeb\xf0\x9f\x98"), "a\u{fffd}\u{fffd}b\u{fffd}\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn whose_event_it_is_can_be_told_where_the_event_cannot_be_read() {
+        let metadata =
+            ObjectMeta { uid: "x".into(), namespace: Some("default".to_owned()), ..metadata("a", 7) };
+        let frame = sent("MODIFIED", &of(metadata));
+        assert!(read(frame.clone()).is_err());
+        assert_eq!(identity(&frame), Some((Some("default".to_owned()), "a".to_owned(), Some(7))));
+        assert_eq!(identity(b"\x0a\x05ADDED"), None);
     }
 
     #[test]
@@ -412,7 +464,7 @@ pub(super) mod tests {
         ) {
             let creation_timestamp = Some(Time { seconds, nanos: 0 });
             let deletion_timestamp = dies.then_some(Time { seconds, nanos: 0 });
-            let (labels, annotations) = (pairs.clone(), pairs);
+            let (labels, annotations) = (map(pairs.clone()), map(pairs));
             let metadata = ObjectMeta {
                 generation, creation_timestamp, deletion_timestamp, labels, annotations, ..metadata(&name, at)
             };
@@ -422,6 +474,26 @@ pub(super) mod tests {
             prop_assert_eq!((glanced.name, glanced.uid), (&*meta.name, meta.uid));
             prop_assert_eq!((glanced.version, Some(glanced.created)), (meta.resource_version, meta.creation_timestamp));
             prop_assert_eq!(glanced.terminating, meta.deletion_timestamp.is_some());
+        }
+
+        #[test]
+        fn whatever_bytes_a_map_holds_the_event_is_read(
+            key in prop::collection::vec(any::<u8>(), 0..40),
+            value in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let pairs = map([(key.clone(), value.clone())]);
+            for kind in ["ADDED", "MODIFIED", "DELETED"] {
+                let metadata = ObjectMeta { annotations: pairs.clone(), labels: pairs.clone(), ..metadata("a", 1) };
+                let heard = read(sent(kind, &of(metadata)));
+                let Ok(Heard::Applied(meta) | Heard::Deleted(meta)) = heard else { panic!("{kind}: {heard:?}") };
+                let expected = Pairs::from([(text(&key), text(&value))]);
+                prop_assert_eq!((meta.labels.unwrap(), meta.annotations.unwrap()), (expected.clone(), expected));
+            }
+        }
+
+        #[test]
+        fn text_that_is_utf8_is_left_as_it_is(whole in ".{0,40}") {
+            prop_assert_eq!(text(whole.as_bytes()), whole);
         }
 
         #[test]

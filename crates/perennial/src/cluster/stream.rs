@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::messages::{Encoding, Message, Messages};
 use super::quiet::{Glance, Quiet, Unchanged};
@@ -223,7 +223,7 @@ struct Stream<T> {
     heard: Instant,
     /// Since when it was not, and cannot be told any more.
     gap: Option<Instant>,
-    /// The server streams lists.
+    /// The next list is to be streamed.
     streamed: bool,
     failures: u32,
     quiet: Quiet,
@@ -248,7 +248,7 @@ impl<T: Followed> Stream<T> {
     async fn step(&mut self) -> Broken {
         let result = match self.at {
             Some(version) if self.listed => self.watch(version).await,
-            _ if self.streamed => self.list_streamed().await,
+            _ if std::mem::replace(&mut self.streamed, true) => self.list_streamed().await,
             _ => self.list_in_pages().await,
         };
         match result {
@@ -264,15 +264,7 @@ impl<T: Followed> Stream<T> {
         match error {
             ApiError::Expired => {
                 info!(what, "history is gone: listing anew");
-                if self.listed {
-                    self.gap = Some(self.heard);
-                }
-                self.listed = false;
-                self.cluster.metrics().relists.inc();
-            }
-            ApiError::Invalid(why) if self.streamed && !self.listed => {
-                info!(what, why, "the API server does not stream lists: listing in pages");
-                self.streamed = false;
+                self.list_anew();
             }
             ApiError::NotFound | ApiError::Server(404, _) if self.failures == 3 => {
                 warn!(what, %error, "are they defined in this cluster (deploy/crds)? Still trying");
@@ -310,9 +302,29 @@ impl<T: Followed> Stream<T> {
         }
     }
 
+    /// The next step lists everything: the watch cannot go on from where it stands.
+    fn list_anew(&mut self) {
+        if self.listed {
+            self.gap = Some(self.heard);
+        }
+        self.listed = false;
+        self.cluster.metrics().relists.inc();
+    }
+
+    /// Lists as client-go does: a streamed list that fails for any reason but one that would stop the pages, too, is followed
+    /// by one in pages. An API server that does not stream lists refuses the request; one whose etcd is too old for it
+    /// takes it, and answers with an error event.
     async fn list_streamed(&mut self) -> Result<(), Broken> {
         self.begin_list().await?;
-        self.read(true, "").await
+        let result = self.read(true, "").await;
+        if let Err(Broken::Api(error)) = &result
+            && !self.listed
+            && is_about_streaming(error)
+        {
+            info!(what = self.target.what, %error, "cannot list as a stream: listing in pages");
+            self.streamed = false;
+        }
+        result
     }
 
     async fn list_in_pages(&mut self) -> Result<(), Broken> {
@@ -426,13 +438,45 @@ impl<T: Followed> Stream<T> {
                 }
                 self.take(heard).await
             }
-            Err(error) => {
-                // One object that cannot be read must not stall all others.
-                self.cluster.metrics().error("malformed");
-                warn!(what = self.target.what, error, "an event cannot be read and is passed over");
-                Ok(())
-            }
+            Err(why) => self.read_instead(&whole, &why).await,
         }
+    }
+
+    /// An event cannot be read: reads the object itself. If that is gone, or if nobody knows which object it is, everything is
+    /// listed anew, so that its end is not missed.
+    async fn read_instead(&mut self, message: &Message, why: &str) -> Result<(), Broken> {
+        let what = self.target.what;
+        self.cluster.metrics().error("malformed");
+        let found = match &Identity::of(message) {
+            Some(identity) => {
+                let Identity { namespace, name, .. } = identity;
+                warn!(what, namespace, name, why, "cannot read an event: reading the object itself");
+                self.quiet.forget(name);
+                match self.cluster.find::<T>(&self.target, identity).await {
+                    // Other objects must not wait for this one, and there is no third way to read it.
+                    Err(ApiError::Malformed(why)) => {
+                        error!(
+                            what,
+                            namespace, name, why, "cannot read an object: it is ignored until it changes"
+                        );
+                        return Ok(());
+                    }
+                    found => found?.map(|object| (object, identity.version)),
+                }
+            }
+            None => None,
+        };
+        let Some((object, version)) = found else {
+            warn!(what, why, "cannot tell what an event means: listing anew");
+            self.list_anew();
+            return Err(ApiError::Malformed(why.to_owned()).into());
+        };
+        // The object may be newer than the event; what lies between is still to come.
+        if let Some(version) = version {
+            self.reached(version);
+        }
+        self.tell_unchanged().await?;
+        self.tell(Event::Applied(object)).await
     }
 
     async fn take(&mut self, heard: Heard<T>) -> Result<(), Broken> {
@@ -479,6 +523,45 @@ impl<T: Followed> Stream<T> {
     async fn tell(&self, event: Event<T>) -> Result<(), Broken> {
         self.to.send(event).await.map_err(|_| Broken::Unheard)
     }
+}
+
+/// Which object an event is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) version: Option<Version>,
+}
+
+impl Identity {
+    /// As far as the message can be read.
+    fn of(message: &Message) -> Option<Self> {
+        let (namespace, name, version) = match message {
+            Message::Protobuf(frame) => proto::identity(frame)?,
+            Message::Json(line) => {
+                let event: serde_json::Value = serde_json::from_slice(line).ok()?;
+                let metadata = event.pointer("/object/metadata")?;
+                let field = |name| metadata.get(name).and_then(serde_json::Value::as_str);
+                let version = field("resourceVersion").and_then(|version| version.parse().ok());
+                (field("namespace").map(str::to_owned), field("name")?.to_owned(), version)
+            }
+        };
+        // It is used in a selector.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');
+        (!name.is_empty() && name.chars().all(plain)).then_some(Self { namespace, name, version })
+    }
+}
+
+/// Whether a list in pages may work where a streamed one failed like this.
+fn is_about_streaming(error: &ApiError) -> bool {
+    !matches!(
+        error,
+        ApiError::Expired
+            | ApiError::Throttled(_)
+            | ApiError::Unauthorized(_)
+            | ApiError::Forbidden(_)
+            | ApiError::Transport(_)
+    )
 }
 
 /// The API server's own words in the place of an event.

@@ -16,6 +16,7 @@ mod pages;
 #[path = "../keeper/plane.rs"]
 mod plane;
 mod process;
+mod unreadable;
 mod wire;
 #[path = "../keeper/world.rs"]
 mod world;

@@ -157,20 +157,24 @@ async fn what_is_held_back_is_told_though_nothing_follows_it() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_read_is_not_taken_for_told() {
+async fn an_event_that_cannot_be_read_comes_again_if_the_object_cannot_be_read_either() {
     let mut heard = Heard::new();
+    heard.hear("MODIFIED", 1, "blue", LONG_AGO).await;
     let line = json!({ "type": "MODIFIED", "object": { "metadata": {
         "name": "worker-1",
         "uid": "00000000-0000-4000-8000-000000000001",
-        "resourceVersion": "1",
+        "resourceVersion": "2",
         "creationTimestamp": LONG_AGO,
         "labels": "none",
     } } });
     for _ in 0..2 {
-        assert!(heard.stream.hear(json(&line.to_string())).await.is_ok());
+        // There is no API server here.
+        let broken = heard.stream.hear(json(&line.to_string())).await;
+        assert!(matches!(broken, Err(Broken::Api(ApiError::Transport(_)))));
     }
     assert!(heard.stream.tell_unchanged().await.is_ok());
-    assert_eq!(heard.told(), []);
+    assert_eq!(heard.told(), [("applied", vec![1])]);
+    assert_eq!((heard.stream.at, heard.stream.listed), (Some(1), true), "the watch goes on before it");
 }
 
 #[tokio::test]
@@ -200,14 +204,15 @@ async fn a_list_makes_it_forget_what_nodes_were() {
 }
 
 #[tokio::test]
-async fn a_line_that_cannot_be_read_stalls_nobody() {
-    let mut heard = Heard::new();
-    for broken in ["", "{", "[]", r#"{"type":"MODIFIED"}"#, r#"{"type":"MODIFIED","object":{"metadata":{}}}"#]
-    {
-        assert!(heard.stream.hear(json(broken)).await.is_ok(), "{broken}");
+async fn after_an_event_of_an_unknown_object_everything_is_listed_anew() {
+    let words = ["", "{", "[]", r#"{"type":"MODIFIED"}"#, r#"{"type":"MODIFIED","object":{"metadata":{}}}"#];
+    let frames = [&b""[..], b"x", b"\x0a\x05ADDED"].map(Bytes::from_static).map(Message::Protobuf);
+    for broken in words.map(json).into_iter().chain(frames) {
+        let mut heard = Heard::new();
+        let result = heard.stream.hear(broken.clone()).await;
+        assert!(matches!(result, Err(Broken::Api(ApiError::Malformed(_)))), "{broken:?}");
+        assert!(!heard.stream.listed, "{broken:?}");
     }
-    heard.hear("MODIFIED", 1, "blue", LONG_AGO).await;
-    assert_eq!(heard.told(), [("applied", vec![1])]);
 }
 
 #[tokio::test]
@@ -232,10 +237,6 @@ async fn in_protobuf_it_hears_the_same() {
     }
     let told = [("applied", vec![1]), ("applied", vec![2]), ("unchanged", vec![3]), ("deleted", vec![4])];
     assert_eq!(heard.told(), told);
-    for broken in [&b""[..], b"x", b"\x0a\x05ADDED"] {
-        let frame = Message::Protobuf(bytes::Bytes::from_static(broken));
-        assert!(heard.stream.hear(frame).await.is_ok(), "{broken:?}");
-    }
     let expired = heard.stream.hear(Message::Protobuf(proto::tests::expired())).await;
     assert!(matches!(expired, Err(Broken::Api(ApiError::Expired))));
     heard.stream.listed = false;
