@@ -52,7 +52,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane kine s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane etcdutl kine s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ peers-check: peers controlplane ## See that the peers do the same work, on a rea
 	@peers=$$(bench/peers/build --print-dir) && \
 	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/fast/peer-kube-rs
 
-test: lint controlplane kine s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34 K8S_STORE=kine)
+test: lint controlplane etcdutl kine s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34 K8S_STORE=kine)
 ifeq ($(K8S_STORE),kine)
 	dev/controlplane/kine/suites
 else
@@ -118,7 +118,7 @@ e2e: prerequisites controlplane s3 helm image deb ## Install it on a real cluste
 model: ## Explore the protocol exhaustively in larger bounds than the tests do (some minutes, some gigabytes)
 	MODEL_DEPTH=full cargo test --locked --release -p perennial-core --test model -- --nocapture --test-threads 1
 
-guards: controlplane ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
+guards: controlplane etcdutl ## Take out one guard at a time, and see that a test notices (about half an hour; GUARDS="03 07" for some)
 	@dev/guards/run $(GUARDS)
 
 # With seeds of our own, and with what earlier runs found in target/fuzz; what it finds wrong is in fuzz/artifacts.
@@ -157,6 +157,9 @@ controlplane: prerequisites ## Build etcd, kube-apiserver and kubectl, once for 
 
 kine: prerequisites ## Build kine, which k3s stores in, once for all checkouts (some minutes)
 	@dev/controlplane/kine/build
+
+etcdutl: prerequisites ## Build etcdutl, which restores etcd's snapshots, once for all checkouts
+	@dev/etcdutl/build
 
 s3: prerequisites ## Build versitygw, an S3 server, once for all checkouts (some minutes)
 	@dev/s3/build

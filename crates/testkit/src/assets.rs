@@ -40,6 +40,12 @@ pub(crate) fn moto() -> anyhow::Result<PathBuf> {
     Ok(built("s3/moto", &["--print-dir"], otherwise)?.join("moto_server"))
 }
 
+/// `etcdutl`, in the folder that `PERENNIAL_ETCDUTL_ASSETS` names or the cache that `make etcdutl` fills.
+pub(crate) fn etcdutl() -> anyhow::Result<PathBuf> {
+    let otherwise = "no etcdutl to run: run `make etcdutl`";
+    Ok(built("etcdutl/build", &["--print-dir", "--no-build"], otherwise)?.join("etcdutl"))
+}
+
 /// `helm`, in the folder that `PERENNIAL_HELM_ASSETS` names or the cache that `make helm` fills.
 pub fn helm() -> anyhow::Result<PathBuf> {
     Ok(built("helm/build", &["--print-dir", "--no-build"], "no Helm to run: run `make helm`")?.join("helm"))

@@ -48,7 +48,7 @@ use audit::Audit;
 pub use audit::AuditEntry;
 pub use builder::ControlPlaneBuilder;
 pub use faults::Pids;
-pub use history::Snapshot;
+pub use history::{Backup, Snapshot};
 pub use servers::{ApiServer, EtcdMember};
 use store::Store;
 pub use store::left_out_on_kine;
