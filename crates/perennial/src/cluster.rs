@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use kube::api::ListParams;
+use kube::api::{ListParams, VersionMatch};
 use kube::client::Body;
 use kube::core::request::Request as Resource;
 use perennial_core::record::Version;
@@ -115,15 +115,31 @@ impl Cluster {
         target: &Target,
         identity: &Identity,
     ) -> Result<Option<T>, ApiError> {
-        let Target { what: _, resource, chosen, whole } = target;
-        let Identity { namespace, name, version: _ } = identity;
-        let (label_selector, _) = chosen.selectors();
-        let field_selector = Some(format!("metadata.name={name}"));
-        let params = ListParams { label_selector, field_selector, ..ListParams::default() };
-        let request = if *whole { resource.list(&params) } else { resource.list_metadata(&params) };
+        let (resource, params) = (&target.resource, by_name(target, identity));
+        let request = if target.whole { resource.list(&params) } else { resource.list_metadata(&params) };
         let list: List<T> = self.call(request).await?;
-        let is = |meta: &Meta| meta.name == *name && meta.namespace == *namespace;
-        Ok(list.items.into_iter().find(|object| is(object.meta())))
+        Ok(list.items.into_iter().find(|object| identity.is(object.meta())))
+    }
+
+    /// The version that one of those objects had as of a version of the past; `None` if there was none.
+    pub(crate) async fn version_at(
+        &self,
+        target: &Target,
+        identity: &Identity,
+        at: Version,
+    ) -> Result<Option<Version>, ApiError> {
+        #[derive(serde::Deserialize)]
+        struct Bare {
+            metadata: Meta,
+        }
+        let params = ListParams {
+            resource_version: Some(at.to_string()),
+            version_match: Some(VersionMatch::Exact),
+            ..by_name(target, identity)
+        };
+        let list: List<Bare> = self.call(target.resource.list_metadata(&params)).await?;
+        let found = list.items.into_iter().find(|object| identity.is(&object.metadata));
+        Ok(found.map(|object| object.metadata.resource_version))
     }
 
     /// A whole consistent list, page by page: what there is, as of which version.
@@ -141,4 +157,11 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Lists one of the objects that are followed.
+fn by_name(target: &Target, identity: &Identity) -> ListParams {
+    let (label_selector, _) = target.chosen.selectors();
+    let field_selector = Some(format!("metadata.name={}", identity.name));
+    ListParams { label_selector, field_selector, ..ListParams::default() }
 }

@@ -35,6 +35,8 @@ use super::{ApiError, Cluster, Meta, backoff, proto};
 
 /// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
 const SILENCE: Duration = Duration::from_secs(150);
+/// How often a server is asked about the past that fails to tell, before the watch goes on without.
+const TRIES: u32 = 3;
 /// How many events may wait to be folded.
 const WAITING: usize = 256;
 /// The annotation of the bookmark that ends a streamed list.
@@ -211,12 +213,21 @@ pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Se
     }
 }
 
+/// The object that changed last.
+struct Last {
+    identity: Identity,
+    version: Version,
+    gone: bool,
+}
+
 struct Stream<T> {
     cluster: Cluster,
     target: Target,
     to: Sender<Event<T>>,
     /// The last version seen, or `None` to list anew.
     at: Option<Version>,
+    /// The object that changed last, as far as was told: in this history it is at `at` what it is here.
+    last: Option<Last>,
     /// The list under way, or the last one, is complete.
     listed: bool,
     /// Until when whatever happened was told.
@@ -236,6 +247,7 @@ impl<T: Followed> Stream<T> {
             target,
             to,
             at: None,
+            last: None,
             listed: false,
             heard: Instant::now(),
             gap: None,
@@ -275,29 +287,69 @@ impl<T: Followed> Stream<T> {
         }
     }
 
-    /// Compares a consistent list's version with the last one seen. Lower means another history, in which
-    /// a watch from here would stay silent for ever.
+    /// Whether versions run backwards, so that a watch from here would stay silent for ever. The stream has ended then.
+    ///
+    /// etcd may also be restored without that: its revision is raised, or others write more than was lost. Then the object
+    /// that changed last is not, as of the last version, what it was: a watch from here would not tell what happened
+    /// before, and everything is listed anew. Whoever follows judges by what the list shows.
     async fn history_changed(&mut self) -> bool {
         let Some(seen) = self.at else { return false };
-        let mut surprised = false;
+        let (mut surprised, mut tries) = (false, 0);
         loop {
-            match self.cluster.head(&self.target.resource, &self.target.chosen).await {
+            let asked = self.last_is_as_told(seen).await;
+            let head = match &asked {
+                Ok(Some(true)) => return false,
+                _ => self.cluster.head(&self.target.resource, &self.target.chosen).await,
+            };
+            let error = match (head, asked) {
                 // One wrong answer must not throw away what nobody else may have seen.
-                Ok(head) if head < seen && !surprised => surprised = true,
-                Ok(head) if head < seen => {
+                (Ok(head), _) if head < seen && !surprised => {
+                    surprised = true;
+                    continue;
+                }
+                (Ok(head), _) if head < seen => {
                     warn!(what = self.target.what, seen, head, "versions run backwards: another history");
                     // If nobody listens any more the stream ends all the same.
                     self.to.send(Event::OtherHistory).await.ok();
                     return true;
                 }
-                Ok(_) => return false,
-                Err(error) => {
-                    self.failed(&error);
-                    if self.to.is_closed() {
-                        return true;
-                    }
-                    tokio::time::sleep(backoff(self.failures)).await;
+                (Ok(_), Ok(Some(false))) => {
+                    warn!(what = self.target.what, seen, "the history is another one: listing anew");
+                    self.list_anew();
+                    return false;
                 }
+                // Where the past is gone, the watch is most likely refused as well.
+                (Ok(_), Ok(_) | Err(ApiError::Expired)) => return false,
+                // A server that does not answer about the past at all is believed.
+                (Ok(_), Err(_)) if tries == TRIES => return false,
+                (Err(error), _) | (_, Err(error)) => error,
+            };
+            tries += u32::from(tries < TRIES);
+            self.failed(&error);
+            if self.to.is_closed() {
+                return true;
+            }
+            tokio::time::sleep(backoff(self.failures)).await;
+        }
+    }
+
+    /// Whether the object that changed last was, as of this version, as it was told; `None` if there is none to ask for.
+    async fn last_is_as_told(&self, at: Version) -> Result<Option<bool>, ApiError> {
+        let Some(last) = self.last.as_ref().filter(|_| self.listed) else { return Ok(None) };
+        let then = self.cluster.version_at(&self.target, &last.identity, at).await?;
+        Ok(Some(then == (!last.gone).then_some(last.version)))
+    }
+
+    /// This object changed. While a list is under way, the last one that did may come in any order.
+    fn changed(&mut self, namespace: Option<&str>, name: &str, version: Version, gone: bool) {
+        match &mut self.last {
+            Some(last) if last.version > version => {}
+            Some(last) if last.identity.name == name && last.identity.namespace.as_deref() == namespace => {
+                (last.version, last.gone) = (version, gone);
+            }
+            last => {
+                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+                *last = Some(Last { identity: Identity { namespace, name }, version, gone });
             }
         }
     }
@@ -333,6 +385,8 @@ impl<T: Followed> Stream<T> {
         loop {
             let page = self.cluster.page::<T>(&self.target, next).await?;
             for object in page.items {
+                let Meta { namespace, name, resource_version, .. } = object.meta();
+                self.changed(namespace.as_deref(), name, *resource_version, false);
                 self.tell(Event::Applied(object)).await?;
             }
             next = page.metadata.next.filter(|next| !next.is_empty());
@@ -344,6 +398,7 @@ impl<T: Followed> Stream<T> {
 
     async fn begin_list(&mut self) -> Result<(), Broken> {
         self.listed = false;
+        self.last = None;
         self.quiet.clear();
         self.tell(Event::Listing).await
     }
@@ -429,6 +484,8 @@ impl<T: Followed> Stream<T> {
             && self.quiet.holds(glance)
         {
             self.reached(glance.version);
+            // Nodes have no namespace.
+            self.changed(None, &glance.name, glance.version, false);
             return if self.quiet.is_due() { self.tell_unchanged().await } else { Ok(()) };
         }
         match Heard::read(message) {
@@ -448,8 +505,8 @@ impl<T: Followed> Stream<T> {
         let what = self.target.what;
         self.cluster.metrics().error("malformed");
         let found = match &Identity::of(message) {
-            Some(identity) => {
-                let Identity { namespace, name, .. } = identity;
+            Some((identity, version)) => {
+                let Identity { namespace, name } = identity;
                 warn!(what, namespace, name, why, "cannot read an event: reading the object itself");
                 self.quiet.forget(name);
                 match self.cluster.find::<T>(&self.target, identity).await {
@@ -461,7 +518,7 @@ impl<T: Followed> Stream<T> {
                         );
                         return Ok(());
                     }
-                    found => found?.map(|object| (object, identity.version)),
+                    found => found?.map(|object| (object, *version)),
                 }
             }
             None => None,
@@ -475,6 +532,7 @@ impl<T: Followed> Stream<T> {
         if let Some(version) = version {
             self.reached(version);
         }
+        self.last = None;
         self.tell_unchanged().await?;
         self.tell(Event::Applied(object)).await
     }
@@ -482,12 +540,16 @@ impl<T: Followed> Stream<T> {
     async fn take(&mut self, heard: Heard<T>) -> Result<(), Broken> {
         let (event, version) = match heard {
             Heard::Applied(object) => {
-                let version = object.meta().resource_version;
+                let Meta { namespace, name, resource_version: version, .. } = object.meta();
+                self.changed(namespace.as_deref(), name, *version, false);
+                let version = *version;
                 (Event::Applied(object), version)
             }
             Heard::Deleted(object) => {
-                let version = object.meta().resource_version;
-                self.quiet.forget(&object.meta().name);
+                let Meta { namespace, name, resource_version: version, .. } = object.meta();
+                self.changed(namespace.as_deref(), name, *version, true);
+                self.quiet.forget(name);
+                let version = *version;
                 (Event::Deleted(object), version)
             }
             Heard::Bookmark(version, ends_list) => {
@@ -525,17 +587,20 @@ impl<T: Followed> Stream<T> {
     }
 }
 
-/// Which object an event is about.
+/// An object among those that are followed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
-    pub(crate) version: Option<Version>,
 }
 
 impl Identity {
-    /// As far as the message can be read.
-    fn of(message: &Message) -> Option<Self> {
+    pub(crate) fn is(&self, meta: &Meta) -> bool {
+        self.name == meta.name && self.namespace == meta.namespace
+    }
+
+    /// As far as the message can be read, with its version.
+    fn of(message: &Message) -> Option<(Self, Option<Version>)> {
         let (namespace, name, version) = match message {
             Message::Protobuf(frame) => proto::identity(frame)?,
             Message::Json(line) => {
@@ -548,7 +613,7 @@ impl Identity {
         };
         // It is used in a selector.
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');
-        (!name.is_empty() && name.chars().all(plain)).then_some(Self { namespace, name, version })
+        (!name.is_empty() && name.chars().all(plain)).then_some((Self { namespace, name }, version))
     }
 }
 

@@ -54,6 +54,13 @@ pub(crate) struct View<'a> {
     pub(crate) dry_run: bool,
 }
 
+/// Something was seen at an older version than this, at which it was known before: another history, or an old answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Suspect {
+    Node(Name, Version),
+    Record(Name, Version),
+}
+
 /// The fleet.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -65,8 +72,14 @@ pub(crate) struct Ledger {
     record_list: u32,
     nodes_listed: bool,
     records_listed: bool,
-    /// How far the watch of nodes has told.
+    /// How far the watches have told.
     told: Version,
+    told_records: Version,
+    /// How far they had when the last lists began.
+    nodes_told: Version,
+    records_told: Version,
+    /// An object that was seen at an older version than before.
+    suspect: Option<Suspect>,
     /// No record is known that is of a later version of its node.
     recorded: Version,
     fleet: Arc<Fleet>,

@@ -16,7 +16,7 @@ use super::{Keeper, Streams};
 impl Keeper {
     /// Another history: nothing that was seen before counts.
     pub(super) fn begin_anew(&mut self) {
-        warn!("versions run backwards (etcd restored?): everything is listed anew");
+        warn!("the cluster's history is another one (etcd restored?): everything is listed anew");
         self.metrics.histories.inc();
         self.restart();
     }
@@ -48,6 +48,11 @@ impl Keeper {
     /// Once both lists are complete: judges histories, fetches the contents of closed records, looks at what is not as it should
     /// be.
     pub(super) fn sync(&mut self) {
+        if self.checks.is_empty()
+            && let Some(suspect) = self.ledger.suspect()
+        {
+            self.checks.spawn(check::suspect(self.api.clone(), suspect.clone()));
+        }
         if !self.synced && self.checks.is_empty() && self.ledger.is_synced() {
             self.ledger.index_machines(self.policy.finds_by_machine());
             // A list says where history stood. Only what claims to be later is to be judged by another answer, for which the API
@@ -104,6 +109,11 @@ impl Keeper {
                 }
             }
             Ok(Checked::ClosedLater) => self.in_step(),
+            Ok(Checked::Suspected(true)) => self.begin_anew(),
+            Ok(Checked::Suspected(false)) => {
+                debug!("an answer was older than it should be");
+                self.ledger.clear_suspect();
+            }
             Err(error) => {
                 tracing::error!(%error, "a check panicked: it is made again");
                 self.api.cluster().metrics().error("panic");

@@ -22,6 +22,7 @@ mod pauses;
 #[path = "../keeper/plane.rs"]
 mod plane;
 mod races;
+mod restored;
 mod roles;
 mod servers;
 mod sharing;

@@ -1,6 +1,6 @@
 //! One line of the ledger, and what this replica is doing about it.
 
-use perennial_core::keeper::{Body, Context, Erasure, Line, Mark, Plan, Seen, Why, decide};
+use perennial_core::keeper::{Body, Context, Erasure, Line, Mark, Plan, Seen, Sight, Why, decide};
 use perennial_core::ranks::Turn;
 use perennial_core::record::{Record, State, Summary, Version, plain};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,20 @@ impl Entry {
     /// The incarnation that lives, or that the record names.
     pub(crate) fn uid(&self) -> Option<Uuid> {
         self.line.live().map(|live| live.uid).or_else(|| self.line.seen()?.names())
+    }
+
+    /// The version at which its node was last known: there, or gone.
+    pub(super) fn node_version(&self) -> Version {
+        match &self.line.sight {
+            Sight::Live(live) => live.version,
+            Sight::Absent { at, .. } => *at,
+            Sight::Unlisted | Sight::Missing => 0,
+        }
+    }
+
+    /// The version at which its record was last known: there, or removed.
+    pub(super) fn record_version(&self) -> Version {
+        self.seen().map_or(0, |seen| seen.version).max(self.line.last_removal())
     }
 
     /// When it is this replica's turn, counted from when there was first something to do about the record as it

@@ -6,20 +6,52 @@ use perennial_core::policy::Policy;
 use perennial_core::record::{Record, Summary, Version};
 
 use super::lines::{Glimpse, Signs};
-use super::{Ledger, Name};
+use super::{Ledger, Name, Suspect};
 use crate::cluster::Unchanged;
 use crate::keeper::object::{NodeObject, RecordObject};
 use crate::keeper::window::Cell;
 
 impl Ledger {
-    /// A list of nodes begins.
+    /// A list of nodes begins. Whatever was told before it is in it, or newer.
     pub(crate) fn nodes_listing(&mut self) {
         self.node_list += 1;
+        self.nodes_told = self.told;
     }
 
     /// A list of records begins.
     pub(crate) fn records_listing(&mut self) {
         self.record_list += 1;
+        self.records_told = self.records_told;
+    }
+
+    /// An object that may show that this is another history.
+    pub(crate) fn suspect(&self) -> Option<&Suspect> {
+        self.suspect.as_ref()
+    }
+
+    /// It did not.
+    pub(crate) fn clear_suspect(&mut self) {
+        self.suspect = None;
+    }
+
+    /// A list or a watch shows a node at this version. What was told of it before the last list began cannot be newer.
+    fn check_node(&mut self, name: &Name, version: Version) {
+        if version < self.nodes_told {
+            let known = self.entry_mut(name).node_version();
+            if version < known && known <= self.nodes_told {
+                self.suspect.get_or_insert_with(|| Suspect::Node(name.clone(), known));
+            }
+        }
+    }
+
+    /// The same for a record.
+    fn check_record(&mut self, name: &Name, version: Version) {
+        if version < self.records_told {
+            let known = self.entry_mut(name).record_version();
+            if version < known && known <= self.records_told {
+                self.suspect.get_or_insert_with(|| Suspect::Record(name.clone(), known));
+            }
+        }
     }
 
     /// Whether a node is as it was when it was last folded, and only its version is another: that is folded here.
@@ -29,9 +61,9 @@ impl Ledger {
             .lines
             .asleep(&node.metadata.name)
             .filter(|pulse| pulse.has(Signs::CALM) && pulse.fingerprint == node.fingerprint(policy));
-        let Some(pulse) = beats else { return false };
+        let Some(pulse) = beats.filter(|pulse| pulse.version <= version) else { return false };
         pulse.node_list = self.node_list;
-        pulse.version = pulse.version.max(version);
+        pulse.version = version;
         self.told = self.told.max(version);
         true
     }
@@ -48,6 +80,7 @@ impl Ledger {
         let list = self.node_list;
         let version = node.metadata.resource_version;
         self.told = self.told.max(version);
+        self.check_node(&name, version);
         let fingerprint = node.fingerprint(policy);
         let entry = self.entry_mut(&name);
         entry.node_list = list;
@@ -121,8 +154,12 @@ impl Ledger {
     ) -> bool {
         let fingerprint = node.fingerprint(policy);
         let told = self.told;
-        let entry = self.entry_mut(name);
         let (uid, version) = (node.metadata.uid, node.metadata.resource_version);
+        let known = self.entry_mut(name).node_version();
+        if version < known {
+            self.suspect.get_or_insert_with(|| Suspect::Node(name.clone(), known));
+        }
+        let entry = self.entry_mut(name);
         // An answer that is older than what the watch told since is no news: it is passed over below.
         let untold = match &entry.line.sight {
             Sight::Live(live) => live.uid != uid && version > live.version,
@@ -204,6 +241,9 @@ impl Ledger {
     pub(crate) fn record_applied(&mut self, object: &RecordObject) -> Option<Name> {
         let name = self.name(object.node()?);
         let list = self.record_list;
+        let version = object.metadata.resource_version;
+        self.records_told = self.told_records.max(version);
+        self.check_record(&name, version);
         let entry = self.entry_mut(&name);
         entry.record_list = list;
         // Whatever follows what could not be read is somebody else's edit too: its annotations prove nothing.
@@ -268,14 +308,18 @@ impl Ledger {
     ///
     /// Returns false where another one was removed before it, and the watch is going to report when.
     pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) -> bool {
+        let listed = self.records_listed;
         let entry = self.entry_mut(name);
-        let newer = entry.seen().is_none_or(|seen| seen.version < object.metadata.resource_version);
-        if newer && self.records_listed && self.entry_mut(name).line.needs_removal(Some(object.metadata.uid))
-        {
-            return false;
+        let known = entry.record_version();
+        let (uid, version) = (object.metadata.uid, object.metadata.resource_version);
+        let waits = listed && known < version && entry.line.needs_removal(Some(uid));
+        if version < known {
+            self.suspect.get_or_insert_with(|| Suspect::Record(name.clone(), known));
         }
-        self.fold_record(name, object);
-        true
+        if !waits {
+            self.fold_record(name, object);
+        }
+        !waits
     }
 
     /// Folds a record that is known whole.
@@ -359,8 +403,9 @@ impl Ledger {
     ) -> Option<Name> {
         let name = self.name(object.node()?);
         let due = self.is_due(&name, policy, now);
-        let entry = self.entry_mut(&name);
         let version = object.metadata.resource_version;
+        self.records_told = self.told_records.max(version);
+        let entry = self.entry_mut(&name);
         entry.line.record_removed(object.metadata.uid, version, version, due);
         entry.held = false;
         Some(name)

@@ -14,6 +14,7 @@ use crate::keeper::object::{NodeObject, RecordObject};
 
 mod counts;
 mod rest;
+mod suspects;
 mod turns;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
