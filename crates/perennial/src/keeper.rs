@@ -41,6 +41,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
+use uuid::Uuid;
 
 use crate::admin::ReadyHandle;
 use crate::cluster::{Chosen, Cluster, Event, Target, follow, teller};
@@ -119,6 +120,7 @@ pub async fn run(
         brake: Arc::default(),
         door: AtTheDoor::default(),
         spans,
+        unreadable_pasts: HashMap::new(),
         records: 0,
         head: 0,
         listed: 0,
@@ -186,6 +188,8 @@ struct Keeper {
     brake: Arc<Brake>,
     door: AtTheDoor,
     spans: Spans,
+    /// The incarnations whose end the API server could not tell though it was asked, since when, and how often.
+    unreadable_pasts: HashMap<Uuid, (Instant, u32)>,
     /// How many records there are, as of the last count.
     records: usize,
     /// Where history stands at least.

@@ -233,7 +233,9 @@ impl Giving<'_> {
             Outcome::EndRead(uid, id) => line.end_read(uid, id),
             Outcome::Patched { patch, .. } => return Ok(Some(Given::Patched(patch))),
             Outcome::Overtaken(read) => return self.fold(*read),
-            Outcome::Failed(error, _) | Outcome::Untold(error) => return self.desk.told(Err(error)),
+            Outcome::Failed(error, _) | Outcome::Untold(error) | Outcome::PastUnreadable(_, error) => {
+                return self.desk.told(Err(error));
+            }
             Outcome::TooLarge(bytes) => {
                 return Err(Error::Said(format!(
                     "what is recorded of node {:?}: {}",

@@ -16,7 +16,7 @@ use super::brake::Brake;
 use super::ledger::Name;
 use super::object::{NodeObject, RecordObject};
 use super::prove::{machine_at_end, prove};
-use crate::cluster::ApiError;
+use crate::cluster::{ApiError, Chosen};
 
 /// What came of a plan. Whatever was read or written is folded into the line, which is then decided again.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(crate) enum Outcome {
     Proved(End),
     /// History does not tell the end of this incarnation.
     Lost(Uuid),
+    /// The API server cannot tell how this incarnation ended though it answers otherwise, and says why not.
+    PastUnreadable(Uuid, ApiError),
     /// The `providerID` that this incarnation had at its end, as far as history tells.
     EndRead(Uuid, Option<String>),
     /// The record was written.
@@ -85,6 +87,7 @@ impl Outcome {
             Self::Record(_) => "read_record",
             Self::Proved(_) => "proved",
             Self::Lost(_) => "lost",
+            Self::PastUnreadable(..) => "past_unreadable",
             Self::EndRead(..) => "read_end",
             Self::Wrote { .. } => "wrote",
             Self::Patched { .. } => "patched",
@@ -148,7 +151,7 @@ impl Apply {
             Plan::Prove { uid, from, to } => self.prove(name, uid, from, to).await,
             Plan::ReadEnd { uid, deleted } => {
                 let id = machine_at_end(&self.api, name, uid, deleted).await;
-                id.map(|id| Outcome::EndRead(uid, id))
+                self.of_the_past(uid, id.map(|id| Outcome::EndRead(uid, id))).await
             }
             Plan::Save(write) | Plan::Close(write) | Plan::Give(write) => {
                 self.write(write, transition, seen.as_ref()).await
@@ -188,8 +191,20 @@ impl Apply {
     }
 
     async fn prove(&self, name: &Name, uid: Uuid, from: Version, to: Version) -> Result<Outcome, ApiError> {
-        let end = prove(&self.api, &self.policy, name, uid, from, to).await?;
-        Ok(end.map_or(Outcome::Lost(uid), Outcome::Proved))
+        let end = prove(&self.api, &self.policy, name, uid, from, to).await;
+        self.of_the_past(uid, end.map(|end| end.map_or(Outcome::Lost(uid), Outcome::Proved))).await
+    }
+
+    /// What was asked about the past. An API server that cannot read an old version, because its store does not keep them or what
+    /// it kept cannot be decoded, fails for good; one that answers nothing else at that moment says nothing about the past.
+    async fn of_the_past(&self, uid: Uuid, asked: Result<Outcome, ApiError>) -> Result<Outcome, ApiError> {
+        match asked {
+            Err(error @ (ApiError::Invalid(_) | ApiError::Server(..) | ApiError::Malformed(_))) => {
+                self.api.cluster().head(self.api.nodes(), &Chosen::All).await?;
+                Ok(Outcome::PastUnreadable(uid, error))
+            }
+            asked => asked,
+        }
     }
 
     async fn write(

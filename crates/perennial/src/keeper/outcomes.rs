@@ -8,6 +8,7 @@ use perennial_core::record::Version;
 use tokio::task;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
+use uuid::Uuid;
 
 use super::apply::{Doubt, Outcome};
 use super::ledger::{Name, Urgency};
@@ -17,6 +18,9 @@ use crate::cluster::{ApiError, backoff};
 
 /// However long somebody asks to wait: a proxy's hour is not ours.
 const LONGEST: Duration = Duration::from_mins(1);
+
+/// For so many slow retries something that cannot be read is asked for again.
+const PATIENCE: u32 = 3;
 
 /// How often a permission is asked for again soon, before it counts as missing and is retried slowly.
 const AT_FIRST: u32 = 5;
@@ -73,6 +77,7 @@ impl Keeper {
                 self.ledger.overtaken(name, Instant::now() + backoff(failures.saturating_add(1)));
                 self.take(name, *read, now, removal);
             }
+            Outcome::PastUnreadable(uid, error) => self.past_unreadable(name, uid, &error, now),
             Outcome::Failed(error, doubt) => self.failed(name, &error, doubt, Urgency::Restore),
             // To say it again does no harm, and nothing else waits for it.
             Outcome::Untold(error) => self.failed(name, &error, Doubt::None, Urgency::Later),
@@ -119,11 +124,13 @@ impl Keeper {
             }
             Outcome::Proved(end) => {
                 self.metrics.proofs.inc("proved");
+                self.unreadable_pasts.remove(&end.uid);
                 debug!(node = %name, uid = %end.uid, version = end.version, "proved an end from history");
                 self.ledger.entry_mut(name).line.node_ended(end);
             }
             Outcome::Lost(uid) => {
                 self.metrics.proofs.inc("lost");
+                self.unreadable_pasts.remove(&uid);
                 self.ledger.end_lost(name, uid);
             }
             Outcome::EndRead(uid, id) => self.ledger.entry_mut(name).line.end_read(uid, id),
@@ -181,8 +188,27 @@ impl Keeper {
             | Outcome::Braked
             | Outcome::Overtaken(_)
             | Outcome::Untold(_)
+            | Outcome::PastUnreadable(..)
             | Outcome::Failed(..) => {}
         }
+    }
+
+    /// What happened to a node cannot be read, whoever is asked. After a while that is taken for history that is gone: a node that
+    /// is back does not wait for ever.
+    fn past_unreadable(&mut self, name: &Name, uid: Uuid, error: &ApiError, now: Timestamp) {
+        let (since, tries) = self.unreadable_pasts.entry(uid).or_insert((Instant::now(), 0));
+        *tries += 1;
+        if *tries < AT_FIRST || since.elapsed() < PATIENCE * self.config.retry_slowly {
+            self.failed(name, error, Doubt::None, Urgency::Restore);
+            return;
+        }
+        warn!(node = %name, %uid, %error, "the API server cannot tell how this node ended: what is recorded counts");
+        self.unreadable_pasts.remove(&uid);
+        self.ledger.succeeded(name);
+        // The machine of an end that is known, or the end itself.
+        let read =
+            self.ledger.entry(name).is_some_and(|entry| entry.line.ends.iter().any(|end| end.uid == uid));
+        self.take(name, if read { Outcome::EndRead(uid, None) } else { Outcome::Lost(uid) }, now);
     }
 
     /// Puts a line off after a failure, but for what is more urgent, and has whatever is in doubt read again.

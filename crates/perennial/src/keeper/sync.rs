@@ -28,6 +28,7 @@ impl Keeper {
         while self.work.try_join_next().is_some() {}
         self.work = JoinSet::new();
         self.workers.clear();
+        self.unreadable_pasts.clear();
         self.ledger.reset();
         self.spans = Spans::new(self.config.tracer.clone());
         self.head = 0;

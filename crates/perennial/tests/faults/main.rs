@@ -13,6 +13,7 @@ mod lists;
 mod mass;
 mod outage;
 mod pages;
+mod past;
 #[path = "../keeper/plane.rs"]
 mod plane;
 mod process;
