@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world::{LINES, SOON, World, lines};
 
 /// A spec that publishes into a bucket.
-fn into_bucket(server: &S3Server, history: bool) -> Value {
+pub(crate) fn into_bucket(server: &S3Server, history: bool) -> Value {
     let mut s3 = json!({
         "endpoint": server.url(),
         "bucket": "pages",
@@ -24,7 +24,7 @@ fn into_bucket(server: &S3Server, history: bool) -> Value {
     })
 }
 
-async fn with_secret(world: &World, server: &S3Server) {
+pub(crate) async fn with_secret(world: &World, server: &S3Server) {
     let credentials = server.credentials();
     let pairs = [
         ("AWS_ACCESS_KEY_ID", credentials.access_key.as_str()),
@@ -34,7 +34,7 @@ async fn with_secret(world: &World, server: &S3Server) {
 }
 
 /// Waits until anybody can read this in the bucket.
-async fn anybody_reads(server: &S3Server, key: &str, text: &str) {
+pub(crate) async fn anybody_reads(server: &S3Server, key: &str, text: &str) {
     eventually(SOON, &format!("anybody reads {text:?}"), || async {
         let reply = server.get_as_stranger(&format!("/pages/{key}")).await?;
         if reply.text() == text { Ok(Some(())) } else { Err(anyhow::anyhow!("{}", reply.text())) }

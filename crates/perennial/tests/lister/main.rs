@@ -9,6 +9,7 @@ mod hands;
 mod plane;
 mod publishing;
 mod replicas;
+mod restored;
 mod single;
 mod storms;
 mod streams;
