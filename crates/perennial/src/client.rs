@@ -79,6 +79,18 @@ pub async fn connect(connect: &Connect) -> Result<kube::Client, Error> {
 
 /// The same, and where the API server is.
 pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, String), Error> {
+    let (client, url) = client(connect, true).await?;
+    tracing::info!(server = %url, "the API server");
+    Ok((client, url))
+}
+
+/// A client that makes a connection for every request: where a balancer leads to several API servers, it does not stay with one
+/// that does not answer any more.
+pub async fn connect_anew(connect: &Connect) -> Result<kube::Client, Error> {
+    client(connect, false).await.map(|(client, _)| client)
+}
+
+async fn client(connect: &Connect, pooled: bool) -> Result<(kube::Client, String), Error> {
     let mut config = find(connect).await?;
     config.connect_timeout = Some(CONNECT);
     // Whoever asks says how long it waits (`Cluster::call`, `Stream::listen`, `check::whole`): another clock here would be set
@@ -91,9 +103,8 @@ pub(crate) async fn connect_to(connect: &Connect) -> Result<(kube::Client, Strin
         .headers
         .push((USER_AGENT, HeaderValue::from_static(concat!("perennial/", env!("CARGO_PKG_VERSION")))));
     let url = config.cluster_url.to_string();
-    tracing::info!(server = %url, "the API server");
-    let client =
-        build(config).map_err(|source| Error::Build { url: url.clone(), source: Box::new(source) })?;
+    let client = build(config, pooled)
+        .map_err(|source| Error::Build { url: url.clone(), source: Box::new(source) })?;
     Ok((client, url))
 }
 
@@ -108,7 +119,7 @@ pub(crate) fn tcp() -> HttpConnector {
 }
 
 /// As [`ClientBuilder`] does it, which makes its connections itself.
-fn build(config: kube::Config) -> Result<kube::Client, kube::Error> {
+fn build(config: kube::Config, pooled: bool) -> Result<kube::Client, kube::Error> {
     let timeout = TimeoutLayer::new(ANSWER);
     if config.proxy_url.is_some() {
         // It refuses what is not built in, and says so: nobody shall be gone past.
@@ -118,7 +129,11 @@ fn build(config: kube::Config) -> Result<kube::Client, kube::Error> {
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
-    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+    if !pooled {
+        builder.pool_max_idle_per_host(0);
+    }
+    let client = builder.build(connector);
     let service = ServiceBuilder::new()
         .layer(timeout)
         .layer(config.base_uri_layer())

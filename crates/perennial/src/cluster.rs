@@ -11,6 +11,7 @@ mod object;
 mod proto;
 mod quiet;
 mod stream;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) use stream::{Chosen, Event, Followed, Following, Identity, Target, fo
 
 /// How long one ordinary call may take.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// How long one may take about a single object that is needed before anything else goes on.
+const SOON: Duration = Duration::from_secs(10);
 /// Page size of lists that are read in pages.
 pub(crate) const PAGE: u32 = 500;
 
@@ -43,6 +46,7 @@ pub(crate) const PAGE: u32 = 500;
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    streams: kube::Client,
     metrics: Arc<Metrics>,
 }
 
@@ -50,11 +54,23 @@ impl Cluster {
     /// Goes by this client.
     #[must_use]
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self { client, metrics }
+        Self { streams: client.clone(), client, metrics }
     }
 
-    pub(crate) fn client(&self) -> &kube::Client {
-        &self.client
+    /// Watches by this client: one that makes a connection for each (see [`crate::client::connect_anew`]).
+    #[must_use]
+    pub fn watching_by(self, streams: kube::Client) -> Self {
+        Self { streams, ..self }
+    }
+
+    /// Whether every stream told of late how far it got.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.metrics.views.are_fresh()
+    }
+
+    fn streams(&self) -> &kube::Client {
+        &self.streams
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -66,28 +82,33 @@ impl Cluster {
         &self,
         request: Result<Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, ApiError> {
-        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
-        let _call = self.metrics.call();
-        tokio::time::timeout(DEADLINE, self.ask(request)).await.unwrap_or(Err(ApiError::Timeout))
+        self.call_by(&self.client, request, DEADLINE).await
     }
 
-    /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it
-    /// in the header alone.
-    async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
-        let response = self.client.send(request.map(Body::from)).await?;
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect_bytes().await?;
-        if parts.status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
-        }
-        Err(ApiError::of_answer(&parts, &bytes))
+    /// The same on a connection of its own: what was open before may lead to a server that does not answer.
+    async fn call_anew<T: DeserializeOwned>(
+        &self,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, ApiError> {
+        self.call_by(&self.streams, request, SOON).await
+    }
+
+    async fn call_by<T: DeserializeOwned>(
+        &self,
+        client: &kube::Client,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+        deadline: Duration,
+    ) -> Result<T, ApiError> {
+        let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let _call = self.metrics.call();
+        tokio::time::timeout(deadline, ask(client, request)).await.unwrap_or(Err(ApiError::Timeout))
     }
 
     /// The version that a consistent list of one object bears: where history stands now.
     pub(crate) async fn head(&self, resource: &Resource, chosen: &Chosen) -> Result<Version, ApiError> {
         let (label_selector, field_selector) = chosen.selectors();
         let params = ListParams { label_selector, field_selector, ..ListParams::default().limit(1) };
-        let list: List<serde::de::IgnoredAny> = self.call(resource.list_metadata(&params)).await?;
+        let list: List<serde::de::IgnoredAny> = self.call_anew(resource.list_metadata(&params)).await?;
         Ok(list.metadata.resource_version)
     }
 
@@ -117,7 +138,7 @@ impl Cluster {
     ) -> Result<Option<T>, ApiError> {
         let (resource, params) = (&target.resource, by_name(target, identity));
         let request = if target.whole { resource.list(&params) } else { resource.list_metadata(&params) };
-        let list: List<T> = self.call(request).await?;
+        let list: List<T> = self.call_anew(request).await?;
         Ok(list.items.into_iter().find(|object| identity.is(object.meta())))
     }
 
@@ -137,7 +158,7 @@ impl Cluster {
             version_match: Some(VersionMatch::Exact),
             ..by_name(target, identity)
         };
-        let list: List<Bare> = self.call(target.resource.list_metadata(&params)).await?;
+        let list: List<Bare> = self.call_anew(target.resource.list_metadata(&params)).await?;
         let found = list.items.into_iter().find(|object| identity.is(&object.metadata));
         Ok(found.map(|object| object.metadata.resource_version))
     }
@@ -157,6 +178,18 @@ impl Cluster {
             }
         }
     }
+}
+
+/// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it in the header
+/// alone.
+async fn ask<T: DeserializeOwned>(client: &kube::Client, request: Request<Vec<u8>>) -> Result<T, ApiError> {
+    let response = client.send(request.map(Body::from)).await?;
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect_bytes().await?;
+    if parts.status.is_success() {
+        return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
+    }
+    Err(ApiError::of_answer(&parts, &bytes))
 }
 
 /// Lists one of the objects that are followed.

@@ -218,5 +218,5 @@ impl Lister {
 fn named(id: &Id) -> Target {
     let resource =
         Resource::new(format!("/apis/perennial.dev/v1alpha1/namespaces/{}/listings", id.namespace));
-    Target { what: "a listing", resource, chosen: Chosen::Named(id.name.clone()), whole: true }
+    Target { what: "listings", resource, chosen: Chosen::Named(id.name.clone()), whole: true }
 }

@@ -17,7 +17,7 @@ use crate::cli;
 use crate::client;
 use crate::cluster::{self, Cluster};
 use crate::config::{
-    self, CheckConfig, Config, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics,
+    self, CheckConfig, Config, Connect, KeeperConfig, ListConfig, ListerConfig, MembersConfig, PolicyMetrics,
     Surroundings, TlsConfig,
 };
 use crate::lister::{self, Pages, Single};
@@ -160,8 +160,8 @@ async fn work(config: Config) -> Result<Ended<()>, Error> {
     let mut registry = metrics::registry();
     let section = metrics::section(&mut registry);
     let policy_metrics = PolicyMetrics::register(section);
-    let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
-    let readiness = Readiness::default();
+    let cluster = cluster(client, &connect, section).await?;
+    let readiness = readiness(&cluster);
     let pages = Pages::default();
     let sources =
         page.map(|page| Sources::new(page, keeps.then_some(&keeper), &members, lists.then(|| pages.clone())));
@@ -241,6 +241,18 @@ async fn guard(
     Ok((admin::Metrics::Guarded, Some(AbortOnDropHandle::new(serving))))
 }
 
+/// The way to the API server: for calls, and for watches.
+async fn cluster(client: kube::Client, connect: &Connect, section: &mut Registry) -> Result<Cluster, Error> {
+    let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
+    Ok(cluster.watching_by(client::connect_anew(connect).await?))
+}
+
+/// Ready only while it knows what happens in the cluster.
+fn readiness(cluster: &Cluster) -> Readiness {
+    let cluster = cluster.clone();
+    Readiness::default().only_while("watches", move || cluster.is_fresh())
+}
+
 /// Publishes one listing: shown, once, or until a signal.
 async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
     let ListConfig {
@@ -263,11 +275,11 @@ async fn list(config: ListConfig) -> Result<Ended<()>, Error> {
     let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
     let mut registry = metrics::registry();
     let section = metrics::section(&mut registry);
-    let cluster = Cluster::new(client, Arc::new(cluster::Metrics::register(section)));
+    let cluster = cluster(client, &connect, section).await?;
     let measured = Arc::new(lister::Metrics::register(section));
+    let readiness = readiness(&cluster);
     let single = Single::new(cluster, &namespace, what, places, template);
     let (signals, stop, pages) = (shutdown::signals()?, CancellationToken::new(), Pages::default());
-    let readiness = Readiness::default();
     let ready = readiness.handle("page");
     let _admin = match admin {
         Some(address) if !once && !dry_run && verify.is_none() => {

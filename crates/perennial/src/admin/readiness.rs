@@ -1,14 +1,19 @@
 //! Readiness by handles: each part that must be ready before the process is holds one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether every part is ready. Clones share one state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Readiness {
     /// The parts by name, and whether each is ready.
     parts: Arc<Mutex<BTreeMap<&'static str, bool>>>,
+    /// What has to be so besides, now.
+    conditions: Vec<(&'static str, Condition)>,
 }
+
+type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A part's promise to become ready.
 ///
@@ -27,15 +32,34 @@ impl Readiness {
         ReadyHandle { readiness: self.clone(), name }
     }
 
-    /// The parts that are not ready yet.
+    /// The same, ready only while this is so, too. It is looked at whenever somebody asks.
+    #[must_use]
+    pub fn only_while(
+        mut self,
+        name: &'static str,
+        holds: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.conditions.push((name, Arc::new(holds)));
+        self
+    }
+
+    /// The parts that are not ready yet, and the conditions that do not hold now.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.iter().filter(|(_, ready)| !**ready).map(|(name, _)| *name).collect()
+        let parts = parts.iter().filter(|(_, ready)| !**ready).map(|(name, _)| *name);
+        let conditions = self.conditions.iter().filter(|(_, holds)| !holds()).map(|(name, _)| *name);
+        parts.chain(conditions).collect()
     }
 
     fn set(&self, name: &'static str, ready: bool) {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).insert(name, ready);
+    }
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Readiness").field("missing", &self.missing()).finish_non_exhaustive()
     }
 }
 
@@ -84,6 +108,20 @@ mod tests {
         keeper.mark();
         keeper.unmark();
         assert_eq!(readiness.missing(), ["keeper"]);
+    }
+
+    #[test]
+    fn ready_only_while_every_condition_holds() {
+        let holds = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let asked = holds.clone();
+        let now = move || asked.load(std::sync::atomic::Ordering::Relaxed);
+        let readiness = Readiness::default().only_while("watches", now);
+        assert!(readiness.missing().is_empty());
+        holds.store(false, std::sync::atomic::Ordering::Relaxed);
+        let keeper = readiness.handle("keeper");
+        assert_eq!(readiness.missing(), ["keeper", "watches"]);
+        keeper.mark();
+        assert_eq!(readiness.missing(), ["watches"]);
     }
 
     #[test]

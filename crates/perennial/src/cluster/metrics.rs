@@ -1,7 +1,7 @@
 //! What is measured on the way to the API server.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use prometheus_client::metrics::counter::Counter;
@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use tracing::error;
 
 use super::error::ApiError;
+use super::views::{Ages, Views};
 use crate::metrics::ByKind;
 
 /// What every part measures of its calls.
@@ -22,6 +23,7 @@ pub struct Metrics {
     requests: Histogram,
     requests_inflight: Gauge,
     pub(crate) forbidden: Forbidden,
+    pub(super) views: Arc<Views>,
 }
 
 impl Metrics {
@@ -37,8 +39,10 @@ impl Metrics {
             requests: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
             requests_inflight: Gauge::default(),
             forbidden: Forbidden::default(),
+            views: Arc::default(),
         };
-        let help = "Lists that were needed because the watch's history was gone";
+        registry.register_collector(Box::new(Ages(metrics.views.clone())));
+        let help = "Lists that were needed because a watch could not go on";
         registry.register("relists", help, metrics.relists.clone());
         let help = "Kubernetes Events dropped rather than delaying the work";
         registry.register("events_dropped", help, metrics.events_dropped.clone());

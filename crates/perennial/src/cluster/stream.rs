@@ -10,8 +10,10 @@
 //! It passes on what the API server says and judges nothing: what a missing object means is decided elsewhere. What
 //! changes nothing but a version is told a little later, with others of its kind: see [`super::quiet`].
 
+use std::fmt;
 use std::hash::RandomState;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -31,10 +33,14 @@ use tracing::{debug, error, info, warn};
 
 use super::messages::{Encoding, Message, Messages};
 use super::quiet::{Glance, Quiet, Unchanged};
+use super::views::View;
 use super::{ApiError, Cluster, Meta, backoff, proto};
 
-/// A watch that brings neither an event nor a bookmark (one comes every minute) is dead.
-const SILENCE: Duration = Duration::from_secs(150);
+/// A streamed list in which nothing comes for so long is dead.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How late a watch may begin, and how late it may end.
+const BEGINS: Duration = Duration::from_secs(10);
+const LATE: Duration = Duration::from_secs(2);
 /// How often a server is asked about the past that fails to tell, before the watch goes on without.
 const TRIES: u32 = 3;
 /// How many events may wait to be folded.
@@ -63,7 +69,7 @@ pub(crate) enum Event<T> {
 }
 
 /// What to follow.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// Its plural name, for logs and metrics.
     pub(crate) what: &'static str,
@@ -180,14 +186,21 @@ impl<T: Followed> Following<T> {
     }
 }
 
-/// Why a stream's step ended.
+/// How a step ended that did what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// As it was asked to: the next one goes on.
+    InTime,
+    /// Before its time, or long after.
+    Early,
+}
+
+/// Why a step did not do what it should.
 enum Broken {
     /// Nobody listens any more.
     Unheard,
     /// The API server, or the way to it, failed.
     Api(ApiError),
-    /// The server ended the watch, as it does every few minutes.
-    Ended,
 }
 
 impl From<ApiError> for Broken {
@@ -201,10 +214,11 @@ pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Se
     let mut stream = Stream::new(cluster, target, to);
     loop {
         match stream.step().await {
-            Broken::Unheard => return,
-            // Servers end watches every few minutes. One that ends them all at once must not be asked all the time.
-            Broken::Ended => stream.failures += 1,
-            Broken::Api(error) => stream.failed(&error),
+            Ok(End::InTime) => continue,
+            // Servers end watches when they like. One that ends them all at once must not be asked all the time.
+            Ok(End::Early) => stream.failures += 1,
+            Err(Broken::Unheard) => return,
+            Err(Broken::Api(error)) => stream.failed(&error),
         }
         tokio::time::sleep(backoff(stream.failures)).await;
         if stream.history_changed().await {
@@ -213,26 +227,17 @@ pub(crate) async fn follow<T: Followed>(cluster: Cluster, target: Target, to: Se
     }
 }
 
-/// The object that changed last.
-struct Last {
-    identity: Identity,
-    version: Version,
-    gone: bool,
-}
-
 struct Stream<T> {
     cluster: Cluster,
     target: Target,
     to: Sender<Event<T>>,
     /// The last version seen, or `None` to list anew.
     at: Option<Version>,
-    /// The object that changed last, as far as was told: in this history it is at `at` what it is here.
-    last: Option<Last>,
+    /// What was told.
+    view: Arc<View>,
     /// The list under way, or the last one, is complete.
     listed: bool,
-    /// Until when whatever happened was told.
-    heard: Instant,
-    /// Since when it was not, and cannot be told any more.
+    /// Since when nothing was told, and cannot be told any more.
     gap: Option<Instant>,
     /// The next list is to be streamed.
     streamed: bool,
@@ -242,14 +247,14 @@ struct Stream<T> {
 
 impl<T: Followed> Stream<T> {
     fn new(cluster: Cluster, target: Target, to: Sender<Event<T>>) -> Self {
+        let view = cluster.metrics().views.begin(target.clone());
         Self {
             cluster,
             target,
             to,
             at: None,
-            last: None,
+            view,
             listed: false,
-            heard: Instant::now(),
             gap: None,
             streamed: true,
             failures: 0,
@@ -257,15 +262,11 @@ impl<T: Followed> Stream<T> {
         }
     }
 
-    async fn step(&mut self) -> Broken {
-        let result = match self.at {
+    async fn step(&mut self) -> Result<End, Broken> {
+        match self.at {
             Some(version) if self.listed => self.watch(version).await,
             _ if std::mem::replace(&mut self.streamed, true) => self.list_streamed().await,
             _ => self.list_in_pages().await,
-        };
-        match result {
-            Ok(()) => Broken::Ended,
-            Err(broken) => broken,
         }
     }
 
@@ -290,13 +291,13 @@ impl<T: Followed> Stream<T> {
     /// Whether versions run backwards, so that a watch from here would stay silent for ever. The stream has ended then.
     ///
     /// etcd may also be restored without that: its revision is raised, or others write more than was lost. Then the object
-    /// that changed last is not, as of the last version, what it was: a watch from here would not tell what happened
-    /// before, and everything is listed anew. Whoever follows judges by what the list shows.
+    /// that changed last is not, as of a version that was seen, what it was: a watch from here would not tell what
+    /// happened before, and everything is listed anew. Whoever follows judges by what the list shows.
     async fn history_changed(&mut self) -> bool {
         let Some(seen) = self.at else { return false };
         let (mut surprised, mut tries) = (false, 0);
         loop {
-            let asked = self.last_is_as_told(seen).await;
+            let asked = self.past_is_as_told(seen).await;
             let head = match &asked {
                 Ok(Some(true)) => return false,
                 _ => self.cluster.head(&self.target.resource, &self.target.chosen).await,
@@ -318,8 +319,7 @@ impl<T: Followed> Stream<T> {
                     self.list_anew();
                     return false;
                 }
-                // Where the past is gone, the watch is most likely refused as well.
-                (Ok(_), Ok(_) | Err(ApiError::Expired)) => return false,
+                (Ok(_), Ok(_)) => return false,
                 // A server that does not answer about the past at all is believed.
                 (Ok(_), Err(_)) if tries == TRIES => return false,
                 (Err(error), _) | (_, Err(error)) => error,
@@ -333,31 +333,40 @@ impl<T: Followed> Stream<T> {
         }
     }
 
-    /// Whether the object that changed last was, as of this version, as it was told; `None` if there is none to ask for.
-    async fn last_is_as_told(&self, at: Version) -> Result<Option<bool>, ApiError> {
-        let Some(last) = self.last.as_ref().filter(|_| self.listed) else { return Ok(None) };
-        let then = self.cluster.version_at(&self.target, &last.identity, at).await?;
-        Ok(Some(then == (!last.gone).then_some(last.version)))
-    }
-
-    /// This object changed. While a list is under way, the last one that did may come in any order.
-    fn changed(&mut self, namespace: Option<&str>, name: &str, version: Version, gone: bool) {
-        match &mut self.last {
-            Some(last) if last.version > version => {}
-            Some(last) if last.identity.name == name && last.identity.namespace.as_deref() == namespace => {
-                (last.version, last.gone) = (version, gone);
-            }
-            last => {
-                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-                *last = Some(Last { identity: Identity { namespace, name }, version, gone });
+    /// Whether what was told is, as of this version, as it was told; `None` if nothing says so.
+    async fn past_is_as_told(&self, at: Version) -> Result<Option<bool>, ApiError> {
+        if !self.listed {
+            return Ok(None);
+        }
+        let (last, newest) = (self.view.last(), self.cluster.metrics().views.newest());
+        let mut told = None;
+        if let Some(last) = &last {
+            match self.cluster.version_at(&self.target, &last.identity, at).await {
+                Ok(then) if then == last.there() => told = Some(true),
+                Ok(_) => return Ok(Some(false)),
+                // Where this is gone, the watch is most likely refused as well.
+                Err(ApiError::Expired) => {}
+                Err(error) => return Err(error),
             }
         }
+        // Little happens to what this stream tells of; others may know of something that was lost.
+        if let Some((target, newest)) = newest
+            && last.is_none_or(|last| last.version < newest.version)
+        {
+            match self.cluster.version_at(&target, &newest.identity, newest.version).await {
+                Ok(then) if then == newest.there() => {}
+                Ok(_) => return Ok(Some(false)),
+                Err(ApiError::Expired) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(told)
     }
 
     /// The next step lists everything: the watch cannot go on from where it stands.
     fn list_anew(&mut self) {
         if self.listed {
-            self.gap = Some(self.heard);
+            self.gap = Some(self.view.told_at());
         }
         self.listed = false;
         self.cluster.metrics().relists.inc();
@@ -366,7 +375,7 @@ impl<T: Followed> Stream<T> {
     /// Lists as client-go does: a streamed list that fails for any reason but one that would stop the pages, too, is followed
     /// by one in pages. An API server that does not stream lists refuses the request; one whose etcd is too old for it
     /// takes it, and answers with an error event.
-    async fn list_streamed(&mut self) -> Result<(), Broken> {
+    async fn list_streamed(&mut self) -> Result<End, Broken> {
         self.begin_list().await?;
         let result = self.read(true, "").await;
         if let Err(Broken::Api(error)) = &result
@@ -379,33 +388,34 @@ impl<T: Followed> Stream<T> {
         result
     }
 
-    async fn list_in_pages(&mut self) -> Result<(), Broken> {
+    async fn list_in_pages(&mut self) -> Result<End, Broken> {
         self.begin_list().await?;
         let mut next = None;
         loop {
             let page = self.cluster.page::<T>(&self.target, next).await?;
             for object in page.items {
                 let Meta { namespace, name, resource_version, .. } = object.meta();
-                self.changed(namespace.as_deref(), name, *resource_version, false);
+                self.view.changed(namespace.as_deref(), name, *resource_version, false);
                 self.tell(Event::Applied(object)).await?;
             }
             next = page.metadata.next.filter(|next| !next.is_empty());
             if next.is_none() {
-                return self.end_list(page.metadata.resource_version).await;
+                self.end_list(page.metadata.resource_version).await?;
+                return Ok(End::InTime);
             }
         }
     }
 
     async fn begin_list(&mut self) -> Result<(), Broken> {
         self.listed = false;
-        self.last = None;
+        self.view.forget_last();
         self.quiet.clear();
         self.tell(Event::Listing).await
     }
 
     async fn end_list(&mut self, version: Version) -> Result<(), Broken> {
         self.listed = true;
-        self.heard = Instant::now();
+        self.view.tells();
         self.reached(version);
         if let Some(since) = self.gap.take() {
             self.tell(Event::Unobserved(since.elapsed())).await?;
@@ -413,14 +423,22 @@ impl<T: Followed> Stream<T> {
         self.tell(Event::Listed(version)).await
     }
 
-    async fn watch(&mut self, from: Version) -> Result<(), Broken> {
+    async fn watch(&mut self, from: Version) -> Result<End, Broken> {
         self.read(false, &from.to_string()).await
     }
 
-    async fn read(&mut self, send_initial_events: bool, version: &str) -> Result<(), Broken> {
+    async fn read(&mut self, send_initial_events: bool, version: &str) -> Result<End, Broken> {
         let (label_selector, field_selector) = self.target.chosen.selectors();
-        let params =
-            WatchParams { send_initial_events, label_selector, field_selector, ..WatchParams::default() };
+        let lasts = self.cluster.metrics().views.watch_for();
+        // Nobody knows how long a list takes. The watch that follows it is left.
+        let timeout = (!send_initial_events).then(|| u32::try_from(lasts.as_secs()).unwrap_or(u32::MAX));
+        let params = WatchParams {
+            send_initial_events,
+            label_selector,
+            field_selector,
+            timeout,
+            ..WatchParams::default()
+        };
         let resource = &self.target.resource;
         let request = if self.target.whole {
             resource.watch(&params, version)
@@ -432,45 +450,64 @@ impl<T: Followed> Stream<T> {
             Some(_) if !self.target.whole => Encoding::Protobuf,
             _ => Encoding::Json,
         };
-        let messages = tokio::time::timeout(SILENCE, Messages::ask(self.cluster.client(), request, best));
-        self.listen(messages.await.map_err(|_| ApiError::Timeout)??).await
+        let asked = Messages::ask(self.cluster.streams(), request, best);
+        let messages = if send_initial_events {
+            asked.await
+        } else {
+            tokio::time::timeout(BEGINS, asked).await.unwrap_or(Err(ApiError::Timeout))
+        };
+        self.listen(messages?, lasts).await
     }
 
-    /// Passes on what a watch says until it ends, breaks or falls silent. No other clock notices that it is dead.
-    async fn listen<B>(&mut self, mut messages: Messages<B>) -> Result<(), Broken>
+    /// Passes on what a list or a watch says until it breaks, or is over: `lasts` after it began, or after the list was
+    /// complete. No other clock notices that it is dead.
+    async fn listen<B>(&mut self, mut messages: Messages<B>, lasts: Duration) -> Result<End, Broken>
     where
         B: Body<Data = Bytes, Error = kube::Error> + Unpin,
     {
-        let (mut heard_of, mut silent) = (false, Instant::now() + SILENCE);
-        let mut alarm = pin!(sleep_until(silent));
+        let lists = !self.listed;
+        // When something last came, and when the watch began.
+        let (mut came, mut began) = (Instant::now(), Instant::now());
+        let mut alarm = pin!(sleep_until(came));
         loop {
+            let over = match (lists, self.listed) {
+                (_, false) => came + SILENCE,
+                (true, true) => began + lasts,
+                (false, true) => (began + lasts).max(came) + LATE,
+            };
+            // An alarm that comes too early is set anew: that is cheaper than to put it off with every heartbeat.
+            let until = self.quiet.due().map_or(over, |due| due.min(over));
+            if until < alarm.deadline() || alarm.is_elapsed() {
+                alarm.as_mut().reset(until);
+            }
             let next = tokio::select! {
                 biased;
                 message = messages.next() => Some(message),
                 () = &mut alarm => None,
             };
             let now = Instant::now();
-            // A watch that works tells all until it breaks; one that has not told anything yet may be behind.
-            if heard_of {
-                self.heard = now;
-            }
             match next {
                 Some(message) => match message? {
                     Some(message) => {
-                        silent = now + SILENCE;
+                        came = now;
+                        let listing = !self.listed;
                         self.hear(message).await?;
-                        heard_of = true;
+                        if self.listed {
+                            began = if listing { Instant::now() } else { began };
+                            self.view.tells();
+                        }
                     }
-                    None => return Ok(()),
+                    // This process may have slept for long.
+                    None if !lists && now + LATE >= began + lasts && now <= over => {
+                        self.view.tells();
+                        return Ok(End::InTime);
+                    }
+                    None => return Ok(End::Early),
                 },
                 None if self.quiet.is_due() => self.tell_unchanged().await?,
-                None if now >= silent => return Err(ApiError::Timeout.into()),
-                None => {}
-            }
-            // An alarm that comes too early is set anew: that is cheaper than to put it off with every heartbeat.
-            let until = self.quiet.due().map_or(silent, |due| due.min(silent));
-            if until < alarm.deadline() || alarm.is_elapsed() {
-                alarm.as_mut().reset(until);
+                None if now < over => {}
+                None if lists && self.listed => return Ok(End::InTime),
+                None => return Err(ApiError::Timeout.into()),
             }
         }
     }
@@ -485,7 +522,7 @@ impl<T: Followed> Stream<T> {
         {
             self.reached(glance.version);
             // Nodes have no namespace.
-            self.changed(None, &glance.name, glance.version, false);
+            self.view.changed(None, &glance.name, glance.version, false);
             return if self.quiet.is_due() { self.tell_unchanged().await } else { Ok(()) };
         }
         match Heard::read(message) {
@@ -501,21 +538,17 @@ impl<T: Followed> Stream<T> {
 
     /// An event cannot be read: reads the object itself. If that is gone, or if nobody knows which object it is, everything is
     /// listed anew, so that its end is not missed.
-    async fn read_instead(&mut self, message: &Message, why: &str) -> Result<(), Broken> {
+    async fn read_instead(&mut self, message: &Message, error: &str) -> Result<(), Broken> {
         let what = self.target.what;
         self.cluster.metrics().error("malformed");
         let found = match &Identity::of(message) {
-            Some((identity, version)) => {
-                let Identity { namespace, name } = identity;
-                warn!(what, namespace, name, why, "cannot read an event: reading the object itself");
-                self.quiet.forget(name);
-                match self.cluster.find::<T>(&self.target, identity).await {
+            Some((object, version)) => {
+                warn!(what, %object, error, "cannot read an event: reading the object itself");
+                self.quiet.forget(&object.name);
+                match self.cluster.find::<T>(&self.target, object).await {
                     // Other objects must not wait for this one, and there is no third way to read it.
-                    Err(ApiError::Malformed(why)) => {
-                        error!(
-                            what,
-                            namespace, name, why, "cannot read an object: it is ignored until it changes"
-                        );
+                    Err(ApiError::Malformed(error)) => {
+                        error!(what, %object, error, "cannot read an object: it is ignored until it changes");
                         return Ok(());
                     }
                     found => found?.map(|object| (object, *version)),
@@ -524,15 +557,15 @@ impl<T: Followed> Stream<T> {
             None => None,
         };
         let Some((object, version)) = found else {
-            warn!(what, why, "cannot tell what an event means: listing anew");
+            warn!(what, error, "cannot tell what an event means: listing anew");
             self.list_anew();
-            return Err(ApiError::Malformed(why.to_owned()).into());
+            return Err(ApiError::Malformed(error.to_owned()).into());
         };
         // The object may be newer than the event; what lies between is still to come.
         if let Some(version) = version {
             self.reached(version);
         }
-        self.last = None;
+        self.view.forget_last();
         self.tell_unchanged().await?;
         self.tell(Event::Applied(object)).await
     }
@@ -541,13 +574,13 @@ impl<T: Followed> Stream<T> {
         let (event, version) = match heard {
             Heard::Applied(object) => {
                 let Meta { namespace, name, resource_version: version, .. } = object.meta();
-                self.changed(namespace.as_deref(), name, *version, false);
+                self.view.changed(namespace.as_deref(), name, *version, false);
                 let version = *version;
                 (Event::Applied(object), version)
             }
             Heard::Deleted(object) => {
                 let Meta { namespace, name, resource_version: version, .. } = object.meta();
-                self.changed(namespace.as_deref(), name, *version, true);
+                self.view.changed(namespace.as_deref(), name, *version, true);
                 self.quiet.forget(name);
                 let version = *version;
                 (Event::Deleted(object), version)
@@ -588,10 +621,19 @@ impl<T: Followed> Stream<T> {
 }
 
 /// An object among those that are followed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(out, "{namespace}/{}", self.name),
+            None => out.write_str(&self.name),
+        }
+    }
 }
 
 impl Identity {

@@ -102,7 +102,7 @@ impl Metrics {
                 &self.churn,
             ),
             ("records_refused", "Records that would not fit into a ConfigMap", &self.refused),
-            ("histories", "Times that versions ran backwards", &self.histories),
+            ("histories", "Times that the cluster turned out to have another history", &self.histories),
             (
                 "unobserved",
                 "Windows of the Node watch that the API server could not fill, so that nodes were listed anew",

@@ -118,7 +118,7 @@ impl Sources {
 
     fn config_map(&self, name: &str) -> Target {
         let resource = Resource::new(format!("/api/v1/namespaces/{}/configmaps", self.namespace));
-        Target { what: "a template", resource, chosen: Chosen::Named(name.to_owned()), whole: true }
+        Target { what: "templates", resource, chosen: Chosen::Named(name.to_owned()), whole: true }
     }
 
     /// The slices, once a list of them was complete.
@@ -219,7 +219,7 @@ impl Sources {
     fn listing(&self, name: &str) -> Target {
         let path = format!("/apis/perennial.dev/v1alpha1/namespaces/{}/listings", self.namespace);
         let chosen = Chosen::Named(name.to_owned());
-        Target { what: "a listing", resource: Resource::new(path), chosen, whole: false }
+        Target { what: "listings", resource: Resource::new(path), chosen, whole: false }
     }
 
     /// Reads everything directly, with the Listing of this name: as new as the API server itself.

@@ -130,6 +130,10 @@ const ADVICE: &[(&str, &str)] = &[
         "`forbidden`: the log names the permission. `throttled`: priority and fairness. `conflict` is ordinary. `panic` is a bug.",
     ),
     ("perennial_relists_total", "Ordinary after long outages of the API server."),
+    (
+        "perennial_view_age_seconds",
+        "Up to 10 s is usual, up to a minute with hundreds of Listings. Older than two watches and 10 s: the replica is not ready.",
+    ),
     ("perennial_events_dropped_total", "Events are best effort, ten a second. The log has them all."),
     ("perennial_request_seconds", "The API server's own latency, as seen from here."),
     ("perennial_requests_inflight", "Watches are not counted."),

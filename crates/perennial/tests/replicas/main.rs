@@ -26,6 +26,7 @@ mod restored;
 mod roles;
 mod servers;
 mod sharing;
+mod silent;
 mod streams;
 mod through;
 #[path = "../keeper/world.rs"]

@@ -19,7 +19,9 @@ fn json(line: &str) -> Message {
 
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 /// Between the words of a watch that speaks seldom.
-const SELDOM: Duration = Duration::from_secs(100);
+const SELDOM: Duration = Duration::from_secs(4);
+/// How long a watch is asked for.
+const LASTS: Duration = Duration::from_secs(10);
 
 fn line(kind: &str, version: u64, label: &str, born: &str) -> String {
     let metadata = json!({
@@ -34,15 +36,33 @@ fn line(kind: &str, version: u64, label: &str, born: &str) -> String {
 
 /// A watch that says so many times, now and then, that nothing changed, and then nothing more without ending.
 fn that_falls_silent(times: u64) -> Messages<impl Body<Data = Bytes, Error = kube::Error> + Unpin> {
-    let said = stream::unfold((0, tokio::time::interval(SELDOM)), move |(said, mut ticks)| async move {
-        if said == times {
-            return std::future::pending().await;
-        }
-        ticks.tick().await;
-        let line = line("MODIFIED", said + 1, "blue", LONG_AGO) + "\n";
-        Some((Ok(Frame::data(Bytes::from(line))), (said + 1, ticks)))
+    that_says((1..=times).map(|version| (SELDOM, line("MODIFIED", version, "blue", LONG_AGO))), None)
+}
+
+/// A watch that says these things, each so long after the one before, and ends so long after the last, or never.
+fn that_says(
+    said: impl IntoIterator<Item = (Duration, String), IntoIter: Send + 'static>,
+    ends: Option<Duration>,
+) -> Messages<impl Body<Data = Bytes, Error = kube::Error> + Unpin> {
+    let said = stream::unfold(said.into_iter(), move |mut said| async move {
+        let Some((after, line)) = said.next() else {
+            match ends {
+                Some(after) => tokio::time::sleep(after).await,
+                None => std::future::pending().await,
+            }
+            return None;
+        };
+        tokio::time::sleep(after).await;
+        Some((Ok(Frame::data(Bytes::from(line + "\n"))), said))
     });
     Messages::of(StreamBody::new(Box::pin(said)), Encoding::Json)
+}
+
+fn end_of_list(version: u64) -> String {
+    let annotations = json!({ LIST_ENDS: "true" });
+    let metadata = json!({ "resourceVersion": version.to_string(), "annotations": annotations });
+    json!({ "type": "BOOKMARK", "object": { "kind": "Node", "apiVersion": "v1", "metadata": metadata } })
+        .to_string()
 }
 
 /// A stream of nodes whose list is complete, and what it tells.
@@ -125,12 +145,67 @@ async fn a_stream_that_never_pauses_tells_of_heartbeats_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_falls_silent_is_dead_and_one_that_speaks_seldom_is_not() {
+async fn a_watch_that_does_not_end_in_time_is_left() {
     let mut heard = Heard::new();
     let began = Instant::now();
-    let broken = heard.stream.listen(that_falls_silent(3)).await;
+    let broken = heard.stream.listen(that_falls_silent(1), LASTS).await;
     assert!(matches!(broken, Err(Broken::Api(ApiError::Timeout))));
-    assert_eq!(began.elapsed().as_secs(), 2 * SELDOM.as_secs() + SILENCE.as_secs());
+    assert_eq!(began.elapsed(), LASTS + LATE);
+    assert_eq!(heard.stream.view.told_at() - began, SELDOM, "nobody knows what happened since");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_still_speaks_is_not_left() {
+    let mut heard = Heard::new();
+    let began = Instant::now();
+    let words = (1..=20).map(|version| (Duration::from_secs(1), line("MODIFIED", version, "blue", LONG_AGO)));
+    assert!(heard.stream.listen(that_says(words, None), LASTS).await.is_err());
+    assert_eq!(began.elapsed().as_secs(), 20 + LATE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_watch_that_ends_when_it_should_is_followed_by_the_next_at_once() {
+    for (after, expected) in [
+        (0, Some(End::Early)),
+        (7, Some(End::Early)),
+        (8, Some(End::InTime)),
+        (11, Some(End::InTime)),
+        (13, None),
+    ] {
+        let mut heard = Heard::new();
+        let began = Instant::now();
+        let ended = heard.stream.listen(that_says([], Some(Duration::from_secs(after))), LASTS).await;
+        assert_eq!(ended.ok(), expected, "after {after} s");
+        let tells = if expected == Some(End::InTime) { began.elapsed() } else { Duration::ZERO };
+        assert_eq!(heard.stream.view.told_at() - began, tells, "after {after} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_streamed_list_the_watch_goes_on_for_its_time_however_long_the_list_took() {
+    let mut heard = Heard::new();
+    heard.stream.listed = false;
+    let began = Instant::now();
+    let nodes = (1..=3).map(|version| (SELDOM * 3, line("ADDED", version, "blue", LONG_AGO)));
+    let words: Vec<_> = nodes.chain([(SELDOM, end_of_list(3))]).collect();
+    let ended = heard.stream.listen(that_says(words, None), LASTS).await;
+    assert_eq!(ended.ok(), Some(End::InTime));
+    assert_eq!(began.elapsed(), SELDOM * 10 + LASTS);
+    assert_eq!(heard.stream.view.told_at() - began, SELDOM * 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_falls_silent_is_dead() {
+    let mut heard = Heard::new();
+    heard.stream.listed = false;
+    let began = Instant::now();
+    let words = [(SELDOM, line("ADDED", 1, "blue", LONG_AGO))];
+    assert!(matches!(
+        heard.stream.listen(that_says(words, None), LASTS).await,
+        Err(Broken::Api(ApiError::Timeout))
+    ));
+    assert_eq!(began.elapsed(), SELDOM + SILENCE);
+    assert_eq!(heard.stream.view.told_at(), began, "what is not whole is not known");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +214,7 @@ async fn what_is_held_back_is_told_though_nothing_follows_it() {
     let began = Instant::now();
     let mut told = Vec::new();
     let listened = async {
-        let _ = stream.listen(that_falls_silent(3)).await;
+        let _ = stream.listen(that_falls_silent(3), LASTS).await;
         drop(stream);
     };
     let hears = async {
@@ -153,7 +228,7 @@ async fn what_is_held_back_is_told_though_nothing_follows_it() {
         }
     };
     tokio::join!(listened, hears);
-    assert_eq!(told, [(0, vec![1]), (100_250, vec![2]), (200_250, vec![3])]);
+    assert_eq!(told, [(4_000, vec![1]), (8_250, vec![2]), (12_250, vec![3])]);
 }
 
 #[tokio::test]

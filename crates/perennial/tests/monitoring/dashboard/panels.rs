@@ -256,13 +256,16 @@ fn requests() -> Vec<Panel> {
         each(Lines, "Calls under way", "By replica.", "perennial_requests_inflight{}"),
         events(
             "Watches",
-            "Lists that were needed because a watch's history was gone, those of Nodes among them, and Events that were dropped.",
+            "Lists that were needed because a watch could not go on, those of Nodes among them, and Events that were dropped.",
             &[
                 ("perennial_relists_total", "listed anew"),
                 ("perennial_unobserved_total", "nodes unobserved"),
                 ("perennial_events_dropped_total", "Events dropped"),
             ],
         ),
+        Panel::new(Lines, "Age of the view", "How long ago a watch last told how far it got: of each kind the one that did so longest ago, on whichever replica. Ten seconds are usual.")
+            .of("max by (kind) (perennial_view_age_seconds{})", "{{kind}}")
+            .unit("s"),
         each(Bars, "Unobserved", "Seconds of the Node watch that each replica missed. Ends in them are looked up in etcd's history.", "increase(perennial_unobserved_seconds_total{}[$__rate_interval])").unit("s"),
     ]
 }
