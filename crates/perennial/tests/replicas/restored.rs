@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use perennial_core::record::State;
 use perennial_testkit::Backup;
-use perennial_testkit::proxy::{Injection, Matcher, Proxy};
+use perennial_testkit::proxy::{Fault, Injection, Matcher, Proxy};
 
 use crate::through::first_for;
 use crate::world::{World, pairs};
@@ -117,4 +117,30 @@ async fn etcd_is_restored_and_outrun_before_two_replicas_are_back_and_they_work_
     drop(cut_off);
     disaster.world.recorded(&disaster.changes, &pairs([("team", "yellow")])).await;
     disaster.work_goes_on().await;
+}
+
+/// A server that lags, or a proxy that is wrong, must not have a replica forget what it alone may have seen.
+#[tokio::test]
+async fn a_list_that_is_older_than_what_was_told_before_is_not_another_history() {
+    let mut world = World::without_keeper("").await;
+    let [proxy, _other] = world.two_members(|_| {}).await;
+    let nodes = first_for("a", &MEMBERS, 2);
+    world.begin_with(&nodes, "blue").await;
+    let before = world.plane.revision().await.unwrap();
+    for node in &nodes {
+        world.label(node, "team", Some("green")).await;
+        world.recorded(node, &pairs([("team", "green")])).await;
+    }
+    world.silence().await;
+    let stale = proxy.inject(Matcher::lists("nodes").query("sendInitialEvents"), Fault::Stale(before));
+    world.expire(&proxy, "a").await;
+    world.silence().await;
+    assert!(stale.met() > 0, "the list was an old one");
+    for node in &nodes {
+        world.delete(node).await;
+        world.register(node, &pairs([])).await;
+    }
+    world.all_are_back(&nodes, "green").await;
+    assert_eq!(world.metric_of_all("histories_total"), 0.0);
+    world.nothing_is_in_doubt(&nodes).await;
 }
