@@ -76,8 +76,8 @@ pub(crate) struct Ledger {
     told: Version,
     told_records: Version,
     /// How far they had when the last lists began.
-    nodes_told: Version,
-    records_told: Version,
+    told_before: Version,
+    told_records_before: Version,
     /// An object that was seen at an older version than before.
     suspect: Option<Suspect>,
     /// No record is known that is of a later version of its node.

@@ -208,7 +208,7 @@ impl Keeper {
         // The machine of an end that is known, or the end itself.
         let read =
             self.ledger.entry(name).is_some_and(|entry| entry.line.ends.iter().any(|end| end.uid == uid));
-        self.take(name, if read { Outcome::EndRead(uid, None) } else { Outcome::Lost(uid) }, now);
+        self.take(name, if read { Outcome::EndRead(uid, None) } else { Outcome::Lost(uid) }, now, 0);
     }
 
     /// Puts a line off after a failure, but for what is more urgent, and has whatever is in doubt read again.

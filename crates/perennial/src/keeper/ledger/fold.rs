@@ -15,13 +15,13 @@ impl Ledger {
     /// A list of nodes begins. Whatever was told before it is in it, or newer.
     pub(crate) fn nodes_listing(&mut self) {
         self.node_list += 1;
-        self.nodes_told = self.told;
+        self.told_before = self.told;
     }
 
     /// A list of records begins.
     pub(crate) fn records_listing(&mut self) {
         self.record_list += 1;
-        self.records_told = self.records_told;
+        self.told_records_before = self.told_records;
     }
 
     /// An object that may show that this is another history.
@@ -36,9 +36,9 @@ impl Ledger {
 
     /// A list or a watch shows a node at this version. What was told of it before the last list began cannot be newer.
     fn check_node(&mut self, name: &Name, version: Version) {
-        if version < self.nodes_told {
+        if version < self.told_before {
             let known = self.entry_mut(name).node_version();
-            if version < known && known <= self.nodes_told {
+            if version < known && known <= self.told_before {
                 self.suspect.get_or_insert_with(|| Suspect::Node(name.clone(), known));
             }
         }
@@ -46,9 +46,9 @@ impl Ledger {
 
     /// The same for a record.
     fn check_record(&mut self, name: &Name, version: Version) {
-        if version < self.records_told {
+        if version < self.told_records_before {
             let known = self.entry_mut(name).record_version();
-            if version < known && known <= self.records_told {
+            if version < known && known <= self.told_records_before {
                 self.suspect.get_or_insert_with(|| Suspect::Record(name.clone(), known));
             }
         }
@@ -242,7 +242,7 @@ impl Ledger {
         let name = self.name(object.node()?);
         let list = self.record_list;
         let version = object.metadata.resource_version;
-        self.records_told = self.told_records.max(version);
+        self.told_records = self.told_records.max(version);
         self.check_record(&name, version);
         let entry = self.entry_mut(&name);
         entry.record_list = list;
@@ -404,7 +404,7 @@ impl Ledger {
         let name = self.name(object.node()?);
         let due = self.is_due(&name, policy, now);
         let version = object.metadata.resource_version;
-        self.records_told = self.told_records.max(version);
+        self.told_records = self.told_records.max(version);
         let entry = self.entry_mut(&name);
         entry.line.record_removed(object.metadata.uid, version, version, due);
         entry.held = false;
