@@ -37,7 +37,8 @@ mod workdir;
 
 pub use assets::{Assets, helm, prometheus_operator};
 pub use controlplane::{
-    ApiServer, AuditEntry, Backup, ControlPlane, ControlPlaneBuilder, EtcdMember, Pids, Snapshot, left_out_on_kine,
+    ApiServer, AuditEntry, Backup, ControlPlane, ControlPlaneBuilder, EtcdMember, Pids, Snapshot,
+    left_out_on_kine,
 };
 pub use eventually::{eventually, eventually_eq};
 pub use fleet::{Fleet, company_labels, kubelet_labels, node_name, registration};

@@ -335,6 +335,15 @@ impl Line {
         }
     }
 
+    /// The version up to which the record, with the end of the life that it names, tells what became of the node; 0
+    /// where there is none. Lives that began and ended after that are in nobody's record.
+    #[must_use]
+    pub fn accounted(&self) -> Version {
+        let Some(record) = self.seen().and_then(Seen::summary) else { return 0 };
+        let end = self.ends.iter().find(|end| end.uid == record.uid);
+        end.map_or(record.version, |end| end.version.max(record.version))
+    }
+
     /// The greatest Node version this line has seen.
     #[must_use]
     fn version(&self) -> Version {

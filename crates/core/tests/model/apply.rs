@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::guards::Guard;
 use super::machines::{Machine, role};
-use super::state::{BARE, Basis, KEYS, Labels, NODE, Node, State, Stored, life, uid};
+use super::state::{BARE, Basis, KEYS, Labels, NODE, Node, Replica, State, Stored, life, uid};
 
 /// Whether the replica hears what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +38,12 @@ impl State {
         (plan, basis)
     }
 
-    /// Whether it is this plan's turn. In doubt everyone who saw the end goes first.
-    pub(crate) fn is_turn(&self, plan: &Plan, basis: Basis, without: Option<Guard>) -> bool {
+    /// Whether it is this plan's turn. In doubt everyone who saw the end goes first; and so does whoever holds an end that
+    /// a replica may have missed which has listed since.
+    pub(crate) fn is_turn(&self, at: usize, plan: &Plan, basis: Basis, without: Option<Guard>) -> bool {
+        if matches!(plan, Plan::Give(_)) && without != Some(Guard::Witness) && self.witnessed(at) != 0 {
+            return false;
+        }
         if plan.turn() != Turn::Everyone || without == Some(Guard::Everyone) {
             return true;
         }
@@ -51,7 +55,21 @@ impl State {
         };
         let doubted = stored.record.incarnation.uid;
         let holds = |line: &Line| line.ends.iter().any(|end| end.uid == doubted);
-        !self.replicas.iter().any(|replica| replica.up && holds(&replica.line))
+        !self.replicas.iter().any(|replica| replica.up && replica.plan.is_none() && holds(&replica.line))
+    }
+
+    /// The lives whose ends a replica may have missed, for it has listed since the record was true, and that others hold
+    /// who have not, and are about to act on them.
+    pub(crate) fn witnessed(&self, at: usize) -> u8 {
+        let replica = &self.replicas[at];
+        let missed = |other: &Replica| replica.line.accounted() < other.since;
+        if !missed(replica) {
+            return 0;
+        }
+        let lives =
+            |replica: &Replica| replica.line.ends.iter().fold(0, |held, end| held | 1 << life(end.uid));
+        let able = |other: &&Replica| other.up && other.plan.is_none() && !missed(other);
+        self.replicas.iter().filter(able).fold(0, |held, other| held | lives(other)) & !lives(replica)
     }
 
     /// Carries out a plan, however late it is.

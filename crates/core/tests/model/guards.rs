@@ -33,6 +33,8 @@ pub(crate) enum Guard {
     Ends,
     /// In doubt, everyone who saw the end goes first.
     Everyone,
+    /// A replica that may have missed an end leaves the turn to those who hold it.
+    Witness,
     /// What was closed in doubt is repaired.
     Repair,
     /// A direct read of a life that the watch has not told of is not folded.
@@ -128,6 +130,13 @@ fn when_ends_are_dropped_too_early_there_is_a_counterexample() {
 #[test]
 fn when_a_doubt_is_acted_on_at_once_there_is_a_counterexample() {
     breaks(world(4, Budget { compactions: 1, ..CALM }), Guard::Everyone);
+}
+
+#[test]
+fn when_a_replica_that_has_just_listed_gives_at_once_there_is_a_counterexample() {
+    let config = world(5, CALM);
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[Labels([0, 1])]];
+    breaks(Config { replicas: &[WIDE], joiners: &[WIDE], births, keys: 0, ..config }, Guard::Witness);
 }
 
 #[test]

@@ -91,6 +91,13 @@ fn a_joiner() {
 }
 
 #[test]
+fn a_joiner_that_missed_a_whole_life() {
+    let config = Config::new("a joiner that missed a whole life", if full() { 6 } else { 5 }, 3);
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[Labels([0, 1])]];
+    explore(Config { replicas: &[WIDE], joiners: &[WIDE], births, keys: usize::from(full()), ..config });
+}
+
+#[test]
 fn a_crash_and_a_paused_writer() {
     let config = Config::new("a crash and a paused writer", if full() { 5 } else { 4 }, 3);
     explore(Config { budget: Budget { crashes: 1, pauses: 1, ..config.budget }, ..config });

@@ -208,12 +208,13 @@ impl Config {
             actions.push(Action::Crash(at));
         }
         if let Some(plan) = &replica.plan {
-            if state.is_turn(&plan.0, plan.1, self.without) {
+            if state.is_turn(at, &plan.0, plan.1, self.without) {
                 actions.push(Action::Resume(at));
             }
         } else if !replica.held {
             let (plan, basis) = state.plan(at, self.without);
-            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. }) && state.is_turn(&plan, basis, self.without)
+            if !matches!(plan, Plan::Rest(_) | Plan::Wait { .. })
+                && state.is_turn(at, &plan, basis, self.without)
             {
                 actions.push(Action::Step(at));
                 if lost > 0 {
@@ -360,7 +361,7 @@ impl Config {
             let (plan, basis) = state.plan(at, self.without);
             let read =
                 matches!(plan, Plan::ReadNode | Plan::ReadRecord | Plan::Prove { .. } | Plan::ReadEnd { .. });
-            if state.is_turn(&plan, basis, self.without) {
+            if state.is_turn(at, &plan, basis, self.without) {
                 state.carry_out(at, plan, basis, reply, self.without);
             }
             if !read || state.replicas[at].held {

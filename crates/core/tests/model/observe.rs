@@ -108,7 +108,7 @@ impl State {
         let node = self.server.node().filter(|_| !blank);
         let now = self.now();
         self.miss_ends(at);
-        self.replicas[at].nodes = head;
+        (self.replicas[at].nodes, self.replicas[at].since) = (head, head);
         self.replicas[at].held &= without == Some(Guard::Held);
         match node {
             Some(node) => self.node_applied(at, head, node, without),

@@ -224,6 +224,8 @@ pub(crate) struct Replica {
     /// The versions its streams have told.
     pub(crate) nodes: Version,
     pub(crate) records: Version,
+    /// As of when its node stream is without a gap: when it last listed.
+    pub(crate) since: Version,
     /// The node as last folded: an equal one changes nothing.
     pub(crate) print: Option<Node>,
     /// Nothing more is done about it until it changes.
@@ -245,6 +247,7 @@ impl Replica {
             line: Line::default(),
             nodes: 0,
             records: RECORDS,
+            since: 0,
             print: None,
             held: false,
             plan: None,

@@ -78,18 +78,20 @@ pub(crate) fn bit(life: u8) -> u8 {
 pub(crate) struct Eyes {
     saw: u8,
     pub(crate) missed: u8,
+    /// Others hold these, and are about to act on them.
+    held: u8,
 }
 
 impl Eyes {
     /// What two know together.
     fn and(self, other: Self) -> Self {
-        Self { saw: self.saw | other.saw, missed: self.missed & other.missed }
+        Self { saw: self.saw | other.saw, missed: self.missed & other.missed, held: 0 }
     }
 }
 
 impl Replica {
     fn eyes(&self) -> Eyes {
-        Eyes { saw: self.saw, missed: self.missed & !self.saw }
+        Eyes { saw: self.saw, missed: self.missed & !self.saw, held: 0 }
     }
 }
 
@@ -141,7 +143,8 @@ impl Truth {
             };
             // Where nothing was owed to it, what it was born with may have become its own.
             all.extend((!own && owed.contains(&BARE)).then_some(node.labels));
-            let unknown = self.named & bit(node.life) == 0 && eyes.missed & bit(node.life) != 0;
+            let missed = eyes.missed & !eyes.held;
+            let unknown = self.named & bit(node.life) == 0 && missed & bit(node.life) != 0;
             if !own && (unknown || self.adrift) || deleted <= self.removed {
                 all.extend(owed);
             }
@@ -271,7 +274,10 @@ impl State {
             return;
         }
         if record.state == Phase::Giving {
-            return self.judge_memory(self.writer(at, before), before, write, born);
+            // Whoever holds an end that this one missed would have given it.
+            let mut writer = self.writer(at, before);
+            writer.eyes.held = self.witnessed(at);
+            return self.judge_memory(writer, before, write, born);
         }
         let writer = self.writer(at, before);
         if !writer.agrees(says, then.labels) {
@@ -417,7 +423,7 @@ impl State {
         self.truth.late = None;
         if self.server.node().is_some() {
             self.truth.forgotten = None;
-            owed.extend(self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX }));
+            owed.extend(self.truth.owed(&self.server, head, Eyes { saw: 0, missed: u8::MAX, held: 0 }));
             // A replica that learns of an end only now may record it anew, without those that others forgot.
             owed = self.remembered_by_some(owed);
             self.truth.removed = head;
@@ -502,7 +508,7 @@ impl State {
             return Some(Broken::Unsettled);
         }
         let up = self.replicas.iter().filter(|replica| replica.up).map(Replica::eyes);
-        let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX });
+        let eyes = up.reduce(Eyes::and).unwrap_or(Eyes { saw: 0, missed: u8::MAX, held: 0 });
         if let Some(broken) = self.judge_rest_of_machines(eyes) {
             return Some(broken);
         }

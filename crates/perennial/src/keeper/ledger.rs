@@ -78,6 +78,8 @@ pub(crate) struct Ledger {
     /// How far they had when the last lists began.
     told_before: Version,
     told_records_before: Version,
+    /// When nodes were last listed: the version, and the time of the first look after that.
+    listed: (Version, Option<Instant>),
     /// An object that was seen at an older version than before.
     suspect: Option<Suspect>,
     /// No record is known that is of a later version of its node.
@@ -155,6 +157,7 @@ impl Ledger {
     }
 
     fn look_awake(&mut self, name: &Name, view: &View<'_>) -> Looked {
+        let unwatched = self.unwatched(view);
         let Some(entry) = self.lines.wake(name) else { return Looked::Nothing };
         if entry.busy {
             return Looked::Nothing;
@@ -195,7 +198,7 @@ impl Ledger {
             plan => {
                 let urgency = entry.urgency(plan);
                 let put_off = entry.not_before.filter(|off| off.until > view.at && off.at_most <= urgency);
-                let turn = entry.turn(name, plan, view);
+                let turn = entry.turn(name, plan, view, unwatched);
                 let until = put_off.map_or(turn, |off| turn.max(off.until));
                 if until > view.at {
                     wake = Some(until);
@@ -232,8 +235,17 @@ impl Ledger {
         looked
     }
 
+    /// The version up to which this replica may have missed ends that others saw and have yet to record: that of its last
+    /// list, until each of them had a turn since.
+    fn unwatched(&mut self, view: &View<'_>) -> Version {
+        let (version, since) = &mut self.listed;
+        let since = *since.get_or_insert(view.at);
+        if view.at < since + view.roster.round() { *version } else { 0 }
+    }
+
     /// What to do next, most urgent first.
     pub(crate) fn next(&mut self, view: &View<'_>) -> Option<Next> {
+        let unwatched = self.unwatched(view);
         loop {
             let (urgency, (name, due)) =
                 self.queues.iter_mut().enumerate().find_map(|(urgency, queue)| {
@@ -254,7 +266,7 @@ impl Ledger {
             return Some(match entry.decide(&name, &view.cx) {
                 Plan::Rest(_) | Plan::Wait { .. } => Next::Look(name),
                 // What was queued as one thing may have become another, that is not our turn yet.
-                plan if entry.turn(&name, &plan, view) > view.at => Next::Look(name),
+                plan if entry.turn(&name, &plan, view, unwatched) > view.at => Next::Look(name),
                 plan => {
                     entry.busy = true;
                     Next::Act(name, plan, due)

@@ -160,6 +160,11 @@ impl Roster {
         if self.known { self.ranks(role).rank(name) } else { 1 }
     }
 
+    /// How long it takes until each member had a turn.
+    pub(crate) fn round(&self) -> Duration {
+        self.takeover * u32::try_from(self.others + 1).unwrap_or(u32::MAX)
+    }
+
     /// How long this replica leaves a name to others, from when there is something to do about it.
     pub(crate) fn delay(&self, name: &str, role: Role, turn: Turn) -> Duration {
         if self.leaving && turn != Turn::Everyone {

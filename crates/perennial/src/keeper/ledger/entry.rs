@@ -121,7 +121,11 @@ impl Entry {
 
     /// When it is this replica's turn, counted from when there was first something to do about the record as it
     /// is. A node that changes all the time does not begin the wait anew; whoever writes the record does.
-    pub(super) fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>) -> Instant {
+    ///
+    /// Others may know of lives that came and went before `unwatched`: whoever saw one acts first.
+    pub(super) fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>, unwatched: Version) -> Instant {
+        let missed = matches!(plan, Plan::Give(_)) && self.line.accounted() < unwatched;
+        let turn = plan.turn().max(if missed { Turn::Witness } else { Turn::Anyone });
         let over = self.seen().map(|seen| seen.version);
         let since = match self.pending {
             Some(pending) if pending.over == over => pending.since,
@@ -129,11 +133,11 @@ impl Entry {
         };
         self.pending = Some(Pending { since, over });
         // In doubt what counts is the time in which others could act: not that in which nobody could.
-        let since = match (plan.turn(), self.not_before) {
+        let since = match (turn, self.not_before) {
             (Turn::Everyone, Some(off)) => since.max(off.until),
             _ => since,
         };
-        since + view.roster.delay(name, self.role(plan, view.cx.restore), plan.turn())
+        since + view.roster.delay(name, self.role(plan, view.cx.restore), turn)
     }
 
     /// How urgent this is.

@@ -221,6 +221,7 @@ impl Ledger {
     /// The list of nodes is complete. What it did not have is missing, which alone counts for nothing.
     pub(crate) fn nodes_listed(&mut self, version: Version) {
         self.nodes_listed = true;
+        self.listed = (version, None);
         self.told = self.told.max(version);
         let list = self.node_list;
         self.lines.each(

@@ -47,6 +47,30 @@ impl Fixture {
 }
 
 #[test]
+fn a_replica_that_has_just_listed_leaves_a_return_to_those_who_watched_meanwhile() {
+    let returned = |others: &[&str], listed: Version, later: u32| {
+        let mut fleet = Fixture::among(others);
+        let node = fleet.name_at(0);
+        let (name, record) = away(&mut fleet, &node, 20);
+        fleet.ledger.nodes_listing();
+        fleet.ledger.nodes_listed(listed);
+        fleet.look(&name);
+        fleet.pass(TAKEOVER * later);
+        fleet.apply(&node, 2, 2000, None);
+        assert_eq!(record.node, node);
+        fleet
+    };
+    let gives = |fleet: &mut Fixture| matches!(fleet.next(), Some((_, Plan::Give(_))));
+    let mut fleet = returned(&["a", "b"], 1000, 0);
+    assert!(!gives(&mut fleet), "others may have seen a life that came and went before the list");
+    fleet.pass(TAKEOVER);
+    assert!(gives(&mut fleet), "each of them had a turn");
+    assert!(gives(&mut returned(&["a", "b"], 1000, 3)), "whoever saw one has recorded it by now");
+    assert!(gives(&mut returned(&["a", "b"], 29, 0)), "it was still there when it was listed");
+    assert!(gives(&mut returned(&[], 1000, 0)), "there is nobody else");
+}
+
+#[test]
 fn the_first_in_line_acts_at_once_and_the_third_after_two_takeovers() {
     let mut fleet = Fixture::among(&["a", "b"]);
     let (first, third) = (fleet.name_at(0), fleet.name_at(2));
