@@ -185,14 +185,14 @@ impl Case<'_> {
                 self.absent_closed(seen, &summary, None)
             }
             Sight::Missing => Plan::ReadNode,
-            Sight::Absent { at, looked } => {
+            Sight::Absent { at, looked, missing } => {
                 if self.line.ends.last().is_some_and(|end| forgets(end, &summary)) {
                     return self.capture(|| Plan::Erase(Erasure::Forgotten));
                 }
                 if summary.state == State::Closed {
                     return self.absent_closed(seen, &summary, *looked);
                 }
-                self.absent_named(seen, &summary, *at)
+                self.absent_named(seen, &summary, *at, *missing)
             }
             Sight::Live(live) => self.live(seen, &summary, live),
         }

@@ -92,6 +92,8 @@ pub enum Sight {
         /// When it was last read directly.
         #[serde(with = "moment::optional")]
         looked: Option<Timestamp>,
+        /// A later list did not have it either, so the watch may have missed lives since.
+        missing: bool,
     },
     /// It is there.
     Live(Box<Live>),
@@ -384,8 +386,9 @@ impl Line {
             return;
         }
         self.vanish();
-        if !matches!(self.sight, Sight::Absent { .. }) {
-            self.sight = Sight::Missing;
+        match &mut self.sight {
+            Sight::Absent { missing, .. } => *missing = true,
+            sight => *sight = Sight::Missing,
         }
     }
 
@@ -401,7 +404,7 @@ impl Line {
     pub fn node_absent(&mut self, at: Version, now: Timestamp) {
         if at >= self.version() {
             self.vanish();
-            self.sight = Sight::Absent { at, looked: Some(now) };
+            self.sight = Sight::Absent { at, looked: Some(now), missing: false };
         }
     }
 
@@ -412,8 +415,7 @@ impl Line {
             end.provider = end.provider.or(&live.provider);
         }
         if end.version > self.version() {
-            let looked = None;
-            self.sight = Sight::Absent { at: end.version, looked };
+            self.sight = Sight::Absent { at: end.version, looked: None, missing: false };
         }
         self.vanished = self.vanished.filter(|(uid, _)| *uid != end.uid);
         self.lost = self.lost.filter(|uid| *uid != end.uid);

@@ -128,6 +128,12 @@ fn watches_with_gaps() {
 }
 
 #[test]
+fn a_watch_with_a_gap_and_a_crash() {
+    let config = Config::new("a watch with a gap, and a crash", if full() { 5 } else { 4 }, 3);
+    explore(Config { budget: Budget { relists: 1, crashes: 1, ..config.budget }, ..config });
+}
+
+#[test]
 fn lists_that_lack_what_is_there() {
     let config = Config::new("lists that lack what is there", if full() { 5 } else { 4 }, 3);
     explore(Config { budget: Budget { blanks: 1, ..config.budget }, ..config });

@@ -379,15 +379,23 @@ impl Config {
         }
     }
 
-    /// What is wrong once everything was heard and done, from here on.
+    /// What is wrong once everything was heard and done, from here on: by those who are up, and by all.
     pub(crate) fn settled(&self, state: &State) -> Option<Broken> {
+        let left = state.replicas.iter().filter(|replica| replica.up).count();
+        let without_the_dead = 0 < left && left < state.replicas.len();
+        let broken = if without_the_dead { self.settled_by(state, false) } else { None };
+        broken.or_else(|| self.settled_by(state, true))
+    }
+
+    fn settled_by(&self, state: &State, starts: bool) -> Option<Broken> {
         let mut state = state.clone();
         for _ in 0..80 {
             let mut actions = Vec::new();
             for at in 0..state.replicas.len() {
                 self.replica_actions(&state, at, &mut actions);
             }
-            let Some(next) = actions.into_iter().find(|action| ordinary(*action)) else {
+            actions.retain(|action| ordinary(*action) && (starts || !matches!(action, Action::Start(_))));
+            let Some(next) = actions.into_iter().next() else {
                 let stuck = (0..state.replicas.len()).any(|at| self.is_busy(&state, at));
                 return if stuck { Some(Broken::Restless) } else { state.judge_rest() };
             };

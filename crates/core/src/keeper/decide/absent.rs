@@ -14,12 +14,13 @@ const LOOKED: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 impl Case<'_> {
     /// Absent, and the record is open or giving.
-    pub(super) fn absent_named(&self, seen: &Seen, summary: &Summary, at: Version) -> Plan {
+    pub(super) fn absent_named(&self, seen: &Seen, summary: &Summary, at: Version, missing: bool) -> Plan {
         if summary.paused && self.on_hold(Some(summary)) {
             return Plan::Rest(Why::Paused);
         }
         if at <= summary.version {
-            return Plan::Rest(Why::Lagging);
+            // The watch is going to tell of that life, unless a list took its place.
+            return if missing { Plan::ReadNode } else { Plan::Rest(Why::Lagging) };
         }
         if !self.cx.capture {
             return Plan::Rest(Why::CaptureOff);

@@ -237,7 +237,7 @@ fn a_record_is_erased_after_its_retention_only_right_after_a_direct_read() {
     missing().with(record.clone()).at(late).reads_node();
     looked(50).with(record.clone()).at(late).reads_node();
     let mut fresh = looked(50).with_summary(&record).at(late);
-    fresh.line.sight = Sight::Absent { at: 50, looked: Some(late) };
+    fresh.line.sight = Sight::Absent { at: 50, looked: Some(late), missing: false };
     fresh.erases(Erasure::Expired);
 }
 
@@ -255,7 +255,7 @@ fn an_empty_closed_record_is_erased_after_its_hour_only_right_after_a_direct_rea
     gone(50).with(closed(U1, 15)).rests(Why::Away);
     gone(50).with(closed(U1, 15)).at(THEN + hour).reads_node();
     let mut fresh = looked(50).with(closed(U1, 15)).at(THEN + hour);
-    fresh.line.sight = Sight::Absent { at: 50, looked: Some(THEN + hour) };
+    fresh.line.sight = Sight::Absent { at: 50, looked: Some(THEN + hour), missing: false };
     fresh.erases(Erasure::Empty);
 }
 
@@ -290,6 +290,19 @@ fn a_node_that_a_list_did_not_have_is_read_directly_before_anything_else() {
 fn a_life_that_vanished_unseen_is_proved_before_its_name_is_let_go() {
     looked(50).vanished(U1, 10).proves(U1, 10, 50);
     looked(50).vanished(U1, 10).lost(U1).rests(Why::NothingKept);
+}
+
+#[test]
+fn a_node_that_a_list_lacks_too_is_read_where_its_record_is_of_a_later_life() {
+    let lagging = || gone(15).with(open(U2, 20).label("a", "1"));
+    lagging().rests(Why::Lagging);
+    let mut listed = lagging();
+    listed.line.node_missing(30);
+    listed.reads_node();
+    let mut read = lagging();
+    read.line.node_missing(30);
+    read.line.node_absent(40, NOW);
+    read.proves(U2, 20, 40);
 }
 
 // Absent; somebody else removed the record: drop the ends held, Rest.

@@ -51,12 +51,12 @@ pub(super) fn node(live: Live) -> Case {
 
 /// The node was seen to be gone at a version; nobody looked since.
 pub(super) fn gone(at: Version) -> Case {
-    case(Sight::Absent { at, looked: None })
+    case(Sight::Absent { at, looked: None, missing: false })
 }
 
 /// A direct read just now did not find the node.
 pub(super) fn looked(at: Version) -> Case {
-    case(Sight::Absent { at, looked: Some(NOW) })
+    case(Sight::Absent { at, looked: Some(NOW), missing: false })
 }
 
 /// A list did not have the node.

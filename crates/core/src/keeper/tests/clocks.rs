@@ -30,7 +30,7 @@ fn a_look_in_the_future_does_not_count_before_an_erasure() {
     let now = THEN + HOUR * 24 * 31;
     let plan = |looked| {
         let mut case = gone(15).with(record.clone()).at(now);
-        case.line.sight = Sight::Absent { at: 15, looked: Some(looked) };
+        case.line.sight = Sight::Absent { at: 15, looked: Some(looked), missing: false };
         case.plan()
     };
     assert_eq!(plan(now + HOUR), Plan::ReadNode);

@@ -48,9 +48,9 @@ fn a_version_from_before_the_absence_changes_nothing() {
     line.node_absent(20, NOW);
     assert!(!sees(&mut line, live(U1, 15)));
     assert!(!sees(&mut line, live(U1, 20)));
-    assert_eq!(line.sight, Sight::Absent { at: 20, looked: Some(NOW) });
+    assert_eq!(line.sight, Sight::Absent { at: 20, looked: Some(NOW), missing: false });
     line.node_absent(15, THEN);
-    assert_eq!(line.sight, Sight::Absent { at: 20, looked: Some(NOW) });
+    assert_eq!(line.sight, Sight::Absent { at: 20, looked: Some(NOW), missing: false });
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_end_makes_the_node_absent_unless_something_newer_is_known() {
     let mut line = line();
     sees(&mut line, live(U1, 10));
     line.node_ended(end(U1, 20).label("a", "1"));
-    assert_eq!(line.sight, Sight::Absent { at: 20, looked: None });
+    assert_eq!(line.sight, Sight::Absent { at: 20, looked: None, missing: false });
     sees(&mut line, live(U3, 50));
     line.node_ended(end(U2, 40).label("b", "1"));
     assert_eq!(line.live().unwrap().uid, U3, "a late end does not hide the living");
@@ -112,7 +112,7 @@ fn ends_that_come_late_or_twice_are_held_once_and_in_order() {
             line.node_ended(ends[index].clone());
         }
         assert_eq!(line.ends, ends, "{order:?}");
-        assert_eq!(line.sight, Sight::Absent { at: 30, looked: None });
+        assert_eq!(line.sight, Sight::Absent { at: 30, looked: None, missing: false });
     }
 }
 
@@ -153,7 +153,7 @@ fn a_node_missing_from_a_list_is_neither_absent_nor_ended() {
     assert_eq!((&line.sight, line.vanished, line.ends.len()), (&Sight::Missing, Some((U1, 10)), 0));
     line.node_absent(50, NOW);
     line.node_missing(60);
-    assert_eq!(line.sight, Sight::Absent { at: 50, looked: Some(NOW) });
+    assert_eq!(line.sight, Sight::Absent { at: 50, looked: Some(NOW), missing: true });
 }
 
 #[test]

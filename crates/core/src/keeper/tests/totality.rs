@@ -148,7 +148,7 @@ fn sights() -> impl Strategy<Value = (Sight, bool)> {
     prop_oneof![
         1 => Just((Sight::Unlisted, false)),
         2 => Just((Sight::Missing, false)),
-        4 => (version(), option::of(time())).prop_map(|(at, looked)| (Sight::Absent { at, looked }, false)),
+        4 => (version(), option::of(time())).prop_map(|(at, looked)| (Sight::Absent { at, looked, missing: false }, false)),
         8 => lives().prop_map(|(live, settled)| (Sight::Live(Box::new(live)), settled)),
     ]
 }
