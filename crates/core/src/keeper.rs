@@ -21,8 +21,8 @@
 //! | has waiting keys | any | they stay in `waiting` until identity matches: `Patch`; another machine: dropped, told |
 //! | any, and an end is held whose machine matters and was not read | any | [`Plan::ReadEnd`] before it is closed, given or displaced |
 //! | another machine, `identity: provider` | any | nothing is given; `Save` open anew, the old state into `previous` |
-//! | live U3, or absent | open(U1) or giving(U1), its end past history, and later ends are held | `Close` `unproved` without them first; they are merged in the next step |
-//! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it |
+//! | live U3, or absent | open(U1) or giving(U1), its end past history, and later ends are held | `Close` `unproved` without them first; they are merged in the next step, and the record says what they bore |
+//! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it, beneath the lives that were merged over it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
 //! | absent; somebody else removed the record | none | ends from before that are dropped, `Rest`; later ones, and those after a closed or empty one, are held |
 //! | any | of a newer schema | `Rest`: never written, never given |

@@ -139,6 +139,17 @@ pub struct Unproved {
     pub uid: Uuid,
     /// The state the record was in: it says whose word counts should the real end turn up.
     pub from: State,
+    /// What later lives bore, which did not get their own back: it lies over the real end, too.
+    #[serde(default, skip_serializing_if = "Kept::is_empty")]
+    pub later: Kept,
+}
+
+impl Unproved {
+    /// The end of this incarnation is in doubt, and nothing came after it.
+    #[must_use]
+    pub fn new(uid: Uuid, from: State) -> Self {
+        Self { uid, from, later: Kept::default() }
+    }
 }
 
 /// What is remembered of one node.

@@ -348,7 +348,7 @@ impl Case<'_> {
         let ends = self.line.ends.iter().filter(|end| !alone || end.version <= version).cloned();
         let mut memory = fold(Some((record, version)), &ends.collect::<Vec<_>>(), self.cx)?;
         if doubted {
-            let doubt = Unproved { uid: named, from: record.state };
+            let doubt = Unproved::new(named, record.state);
             // An earlier end that was in doubt is put right in what was to be given, and this one is still to be told.
             if memory.version <= version && memory.incarnation.uid != named {
                 memory.set_privileged_aside();

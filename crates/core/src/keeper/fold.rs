@@ -56,6 +56,7 @@ impl Memory {
     /// Folds one end whose content replaces what was remembered.
     fn replace(&mut self, end: &End, kept: Kept, rule: &Rule, policy: &Policy) {
         self.chosen = chosen_by(&kept, self.policy, Some(rule), policy);
+        let later = self.later_than(end);
         let doubted = self.unproved.take().is_some_and(|doubt| doubt.uid == end.uid);
         self.take_name(end);
         self.kept = kept;
@@ -67,6 +68,21 @@ impl Memory {
             self.waiting.retain(|_, waiting| waiting.provider_id != *provider);
         }
         self.waiting.retain(|key, _| !self.kept.labels.contains_key(key));
+        self.lay_over(later, rule);
+    }
+
+    /// What lies over an end that was in doubt and turns up now: the last of the lives that came after it, and what they bore.
+    fn later_than(&mut self, end: &End) -> Option<(Incarnation, Kept)> {
+        let doubt = self.unproved.as_mut().filter(|doubt| doubt.uid == end.uid)?;
+        let later = std::mem::take(&mut doubt.later);
+        (self.incarnation.uid != end.uid).then(|| (self.incarnation.clone(), later))
+    }
+
+    fn lay_over(&mut self, later: Option<(Incarnation, Kept)>, rule: &Rule) {
+        let Some((incarnation, kept)) = later else { return };
+        self.set_privileged_aside();
+        self.kept = merged(&kept, &self.kept, rule);
+        self.incarnation = incarnation;
     }
 
     /// Folds one end that never got its own back: what it bore is laid over what was to be given to it.
@@ -78,20 +94,27 @@ impl Memory {
             self.replace(end, kept, rule, policy);
             return;
         }
+        let later = self.later_than(end);
         self.set_privileged_aside();
+        // An end in doubt stays in doubt until it turns up, whatever comes after it.
+        self.unproved = self.unproved.take().filter(|doubt| doubt.uid != end.uid);
+        if let Some(doubt) = &mut self.unproved {
+            doubt.later = merged(&kept, &doubt.later, rule);
+            doubt.later.labels.retain(|key, _| !is_privileged(key));
+        }
         self.kept = merged(&kept, &self.kept, rule);
         self.chosen = match mixed(self.chosen, policy.digest()) {
             own if own == policy.digest() => chosen_by(&self.kept, self.policy, Some(rule), policy),
             both => both,
         };
         self.take_name(end);
-        self.unproved = None;
         if self.incarnation.provider_id.is_none() && remembered.is_some() {
             // It died before anybody knew its machine. Privileged labels of its own are nobody's; the rest is
             // still what is remembered of the machine before it.
             self.set_privileged_aside();
             self.incarnation.provider_id = remembered;
         }
+        self.lay_over(later, rule);
     }
 
     fn take_name(&mut self, end: &End) {

@@ -498,10 +498,16 @@ impl Line {
         let got_its_own = record.given
             || self.live().is_some_and(|live| marked(live.uid, live.mark))
             || self.ends.iter().any(|end| marked(end.uid, end.mark));
+        // A summary does not say whose end is in doubt.
+        let doubted = match self.seen().map(|seen| &seen.body) {
+            Some(Body::Whole(record)) => record.unproved.as_ref().map(|doubt| doubt.uid),
+            _ => None,
+        };
+        let in_doubt = |end: &End| record.unproved && doubted.is_none_or(|uid| uid == end.uid);
         self.ends.retain(|end| match record.state {
             State::Closed => {
-                let held = end.version <= record.version || end.uid == record.uid && !record.unproved;
-                !held
+                let held = end.version <= record.version || end.uid == record.uid;
+                !held || in_doubt(end)
             }
             State::Open | State::Giving => {
                 let held = got_its_own && end.uid != record.uid && end.version <= record.version;

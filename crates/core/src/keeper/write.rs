@@ -84,6 +84,8 @@ pub(super) fn close(
 ) -> Write {
     let Memory { incarnation, version, kept, waiting, unproved, policy: _, chosen, unread: _ } = memory;
     let ended = line.ends.iter().find(|end| end.uid == incarnation.uid).map(|end| end.seen_at);
+    let recorded = before.filter(|before| before.incarnation.uid == incarnation.uid);
+    let ended = ended.or_else(|| recorded.and_then(|before| before.deleted_at));
     next(
         before,
         Record {

@@ -74,7 +74,7 @@ struct Plain {
     deleted_at: Option<Timestamp>,
     sequence: u64,
     policy: Digest,
-    unproved: Option<(Uuid, State)>,
+    unproved: Option<(Uuid, State, PlainKept)>,
     given: bool,
     paused: bool,
 }
@@ -137,7 +137,7 @@ impl From<Record> for Plain {
             deleted_at,
             sequence,
             policy,
-            unproved: unproved.map(|Unproved { uid, from }| (uid, from)),
+            unproved: unproved.map(|Unproved { uid, from, later }| (uid, from, later.into())),
             given,
             paused,
         }
@@ -178,7 +178,7 @@ impl From<Plain> for Record {
             deleted_at,
             sequence,
             policy,
-            unproved: unproved.map(|(uid, from)| Unproved { uid, from }),
+            unproved: unproved.map(|(uid, from, later)| Unproved { uid, from, later: later.into() }),
             given,
             paused,
         }

@@ -146,6 +146,14 @@ fn a_history_that_is_lost() {
 }
 
 #[test]
+fn a_history_that_is_lost_while_a_witness_is_paused() {
+    let config =
+        Config::new("a history that is lost while a witness is paused", if full() { 5 } else { 4 }, 3);
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[BARE, Labels([0, 1])]];
+    explore(Config { births, budget: Budget { compactions: 1, pauses: 1, ..config.budget }, ..config });
+}
+
+#[test]
 fn a_history_that_is_lost_over_a_gap() {
     let config = Config::new("a history that is lost over a gap", if full() { 5 } else { 4 }, 3);
     explore(Config { budget: Budget { compactions: 1, relists: 1, ..config.budget }, ..config });

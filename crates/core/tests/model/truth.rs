@@ -329,7 +329,7 @@ impl State {
             if !right.iter().any(|right| writer.agrees(says, *right)) {
                 self.breaks(Broken::Lost);
             }
-            let doubt = self.truth.doubt.take().filter(|_| write.record.unproved.is_some());
+            let doubt = self.doubt_after(eyes, write, upto);
             // Somebody may be about to give what was given in doubt: the patch does not know of the repair.
             let repairs = |before: &Record| before.state == Phase::Giving && before.unproved.is_some();
             let given = before.filter(|before| repairs(before)).map(|before| kept(&before.kept));
@@ -371,12 +371,30 @@ impl State {
         self.truth.settle_on(says, upto);
         if write.record.unproved.is_some() {
             // Where somebody who is there saw the end, it is not for this one to doubt it.
-            if self.replicas.iter().any(|replica| replica.up && replica.saw & bit(doubted) != 0) {
+            let able = |replica: &Replica| replica.up && replica.plan.is_none();
+            if self.replicas.iter().any(|replica| able(replica) && replica.saw & bit(doubted) != 0) {
                 self.truth.bases.clear();
             }
             self.truth.bases.extend(&right);
             self.truth.doubt = Some((doubted, right));
         }
+    }
+
+    /// The doubt that a record goes on with, and what would be right by then. It ends with the end that was in doubt, or
+    /// with a life that got its own back.
+    fn doubt_after(&mut self, eyes: Eyes, write: &Write, upto: Version) -> Option<(u8, Vec<Labels>)> {
+        let (doubted, _) = self.truth.doubt.clone()?;
+        let witness = Eyes { saw: bit(doubted), missed: 0, held: 0 };
+        let right = self.truth.owed(&self.server, upto, witness);
+        if write.record.unproved.is_some() {
+            return Some((doubted, right));
+        }
+        let since = |end: &Ended| end.deleted > self.truth.folded && end.deleted <= upto;
+        let given = self.server.ends().iter().any(|end| since(end) && end.node.mark != Mark::None);
+        if eyes.saw & bit(doubted) == 0 && !given {
+            self.breaks(Broken::Doubted);
+        }
+        None
     }
 
     /// Judges a patch that the API server is about to accept.

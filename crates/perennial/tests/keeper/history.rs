@@ -137,7 +137,7 @@ async fn an_end_older_than_history_is_given_as_it_was_recorded_and_the_doubt_is_
     world.labels_become("worker-1", &pairs([("team", "blue")])).await;
     let record = world.record("worker-1").await.unwrap();
     assert_eq!(record.state, State::Giving);
-    assert_eq!(record.unproved, Some(Unproved { uid: uid.parse().unwrap(), from: State::Open }));
+    assert_eq!(record.unproved, Some(Unproved::new(uid.parse().unwrap(), State::Open)));
     world.event("worker-1", "EndUnproved").await;
     world.metric_reaches("notices_total{kind=\"EndUnproved\"}", 1.0).await;
     world.metric_reaches("proofs_total{kind=\"lost\"}", 1.0).await;
@@ -155,7 +155,7 @@ async fn an_absent_node_whose_end_is_older_than_history_is_closed_as_it_was_reco
     world.start_keeper().await;
 
     let record = world.closed("worker-1", &pairs([("team", "blue")])).await;
-    assert_eq!(record.unproved, Some(Unproved { uid: uid.parse().unwrap(), from: State::Open }));
+    assert_eq!(record.unproved, Some(Unproved::new(uid.parse().unwrap(), State::Open)));
     world.event("worker-1", "EndUnproved").await;
     world.metric_reaches("notices_total{kind=\"EndUnproved\"}", 1.0).await;
 

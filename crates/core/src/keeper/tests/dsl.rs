@@ -248,6 +248,7 @@ pub(super) trait RecordWords: Sized {
     fn on_hold(self) -> Self;
     fn waits(self, key: &str, value: &str, machine: Option<&str>) -> Self;
     fn unproved(self, uid: Uuid, from: State) -> Self;
+    fn later(self, key: &str, value: &str) -> Self;
     fn before(self, earlier: &Record) -> Self;
     fn under(self, policy: &Policy) -> Self;
 }
@@ -268,7 +269,14 @@ impl RecordWords for Record {
     }
 
     fn unproved(self, uid: Uuid, from: State) -> Self {
-        Self { unproved: Some(Unproved { uid, from }), ..self }
+        Self { unproved: Some(Unproved::new(uid, from)), ..self }
+    }
+
+    /// A later life bore this label over the end in doubt.
+    fn later(mut self, key: &str, value: &str) -> Self {
+        let doubt = self.unproved.as_mut().expect("an end in doubt");
+        doubt.later.labels.insert(key.to_owned(), value.to_owned());
+        self
     }
 
     /// Remembers `earlier` after what it remembers already.

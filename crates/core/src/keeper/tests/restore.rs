@@ -1,7 +1,7 @@
 //! A node that came back, and what it is owed.
 
 use super::dsl::*;
-use crate::keeper::{Mark, Notice, Plan, Why};
+use crate::keeper::{Mark, Notice, Plan, Seen, Why};
 use crate::record::{Record, State};
 
 // Live U without its mark, closed(V): Give.
@@ -210,8 +210,47 @@ fn a_doubt_is_recorded_before_later_lives_are_merged_over_it() {
         .with(record.clone())
         .closes(telling(Notice::Unproved, next(closed.clone())));
     gone(50).ends([later()]).lost(U1).with(record).closes(telling(Notice::Unproved, next(closed.clone())));
-    let given = giving(U3, 30).label("a", "1").label("b", "1");
+    let given = giving(U3, 30).label("a", "1").label("b", "1").unproved(U1, State::Open).later("b", "1");
     node(live(U3, 30)).ends([later()]).lost(U1).with(closed.clone()).gives(next(given.before(&closed)));
+}
+
+#[test]
+fn an_end_in_doubt_is_put_right_beneath_the_lives_that_were_merged_over_it() {
+    let seen = || end(U1, 15).label("a", "2").label("b", "2").label("c", "2");
+    let merged = || closed(U2, 25).label("a", "1").label("b", "3");
+    let doubted = merged().unproved(U1, State::Open).later("b", "3");
+    let right = closed(U2, 25).label("a", "2").label("b", "3").label("c", "2");
+    gone(50).ends([seen()]).with(doubted.clone()).closes(next(right.before(&doubted)));
+    let given = giving(U3, 30).label("a", "2").label("b", "3").label("c", "2");
+    node(live(U3, 30)).ends([seen()]).with(doubted.clone()).gives(next(given.before(&doubted)));
+    // Whoever was being given to lies over what it was to be given, and beneath what came after it.
+    let doubted = merged().unproved(U1, State::Giving).later("b", "3");
+    let right = closed(U2, 25).label("a", "2").label("b", "3").label("c", "2");
+    gone(50).ends([seen()]).with(doubted.clone()).closes(next(right.before(&doubted)));
+    // A life that got its own back says all there is.
+    let marked = end(U3, 40).label("d", "4").marked();
+    gone(50)
+        .ends([marked])
+        .with(doubted.clone())
+        .closes(next(closed(U3, 40).label("d", "4").before(&doubted)));
+}
+
+#[test]
+fn the_end_in_doubt_is_held_until_the_record_has_it() {
+    let record = closed(U2, 25).label("a", "1").unproved(U1, State::Open);
+    for whole in [true, false] {
+        let case = gone(50).ends([end(U1, 15).label("a", "2"), end(U2, 25)]);
+        let case = if whole { case.with(record.clone()) } else { case.with_summary(&record) };
+        let mut line = case.line;
+        let seen = line.seen().cloned().unwrap();
+        line.record_seen(Seen { version: seen.version + 1, ..seen });
+        let held: Vec<_> = line.ends.iter().map(|end| end.uid).collect();
+        assert_eq!(
+            held,
+            if whole { vec![U1] } else { vec![U1, U2] },
+            "a summary does not say whose end is in doubt"
+        );
+    }
 }
 
 #[test]

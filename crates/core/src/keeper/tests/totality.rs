@@ -120,7 +120,7 @@ prop_compose! {
             record.waiting.insert(ROLE.to_owned(), Waiting { value, provider_id });
         }
         record.unproved = unproved.map(|(uid, open)| {
-            Unproved { uid, from: if open { State::Open } else { State::Giving } }
+            Unproved::new(uid, if open { State::Open } else { State::Giving })
         });
         record.captured_at = since;
         record.deleted_at = record.deleted_at.map(|_| since);

@@ -55,7 +55,7 @@ prop_compose! {
         (kept, waiting) in (kept(), waiting()),
         previous in vec((incarnation(), kept(), waiting(), time(), option::of(any::<u128>())), 0..3),
         (captured_at, kept_since, deleted_at, sequence) in (time(), option::of(time()), option::of(time()), any::<u64>()),
-        (policy, unproved) in (any::<u128>(), option::of((any::<u128>(), self::state()))),
+        (policy, unproved) in (any::<u128>(), option::of((any::<u128>(), self::state(), self::kept()))),
         (given, paused) in (any::<bool>(), any::<bool>()),
     ) -> Record {
         let previous = previous
@@ -68,7 +68,7 @@ prop_compose! {
         Record {
             schema: SCHEMA, node, state, incarnation, version, kept, waiting, previous, captured_at, kept_since, deleted_at,
             sequence, policy: Digest::of(&policy.to_be_bytes()),
-            unproved: unproved.map(|(uid, from)| Unproved { uid: Uuid::from_u128(uid), from }),
+            unproved: unproved.map(|(uid, from, later)| Unproved { uid: Uuid::from_u128(uid), from, later }),
             given, paused,
         }
     }

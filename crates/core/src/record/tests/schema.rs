@@ -43,7 +43,7 @@ const FIELDS: [(&str, &[&str]); 8] = [
     ("taint", &["key", "effect", "value"]),
     ("waiting", &["value", "providerID"]),
     ("previous", &["incarnation", "kept", "waiting", "capturedAt", "policy"]),
-    ("unproved", &["uid", "from"]),
+    ("unproved", &["uid", "from", "later"]),
 ];
 
 /// The words of the summary of schema 1, and its flags.

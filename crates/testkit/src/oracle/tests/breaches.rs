@@ -241,7 +241,7 @@ fn older_won_something_is_given_that_the_record_no_longer_says() {
         script.born(1, "a=1").open(1, "a=1").nobody_watches().label("a=2").gone();
         let died = script.now();
         let born = script.tell(Told::Compacted(died)).born(2, "").now();
-        let doubt = doubted.then_some(Unproved { uid: Uuid::from_u128(1), from: State::Open });
+        let doubt = doubted.then_some(Unproved::new(Uuid::from_u128(1), State::Open));
         script.written(State::Giving, 2, born, "a=1", |record| record.unproved = doubt);
         script.record(State::Giving, 2, born, "a=2").given("a=1");
         script

@@ -61,7 +61,7 @@ fn an_old_word_that_is_not_called_unproved_is_a_wrong_one() {
     };
     lives().giving(2, "a=1").breaks(Breach::Lost, "{a=1} instead of {a=2}");
     let mut script = lives();
-    let doubt = Unproved { uid: Uuid::from_u128(1), from: State::Open };
+    let doubt = Unproved::new(Uuid::from_u128(1), State::Open);
     script.written(State::Giving, 2, script.now(), "a=1", |record| record.unproved = Some(doubt)).is_clean();
     // It was told once: that is enough.
     script.gone().closed(2, "a=1").is_clean();

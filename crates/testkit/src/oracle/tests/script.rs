@@ -141,7 +141,7 @@ impl Script {
 
     /// A keeper closes the record with what it holds, since history is gone.
     pub(super) fn closed_unproved(&mut self, uid: u128, version: u64, labels: &str) -> &mut Self {
-        let doubt = Unproved { uid: Uuid::from_u128(uid), from: State::Open };
+        let doubt = Unproved::new(Uuid::from_u128(uid), State::Open);
         self.written(State::Closed, uid, version, labels, |record| record.unproved = Some(doubt))
     }
 
