@@ -53,6 +53,20 @@ impl Memory {
         }
     }
 
+    /// Nothing is owed to a life of this version.
+    pub(super) fn nothing(incarnation: Incarnation, version: Version, policy: Digest) -> Self {
+        Self {
+            incarnation,
+            version,
+            kept: Kept::default(),
+            waiting: WaitingKeys::new(),
+            unproved: None,
+            policy,
+            chosen: policy,
+            unread: None,
+        }
+    }
+
     /// Folds one end whose content replaces what was remembered.
     fn replace(&mut self, end: &End, kept: Kept, rule: &Rule, policy: &Policy) {
         self.chosen = chosen_by(&kept, self.policy, Some(rule), policy);

@@ -422,6 +422,10 @@ impl Line {
         if self.forgets_end(&end) {
             return;
         }
+        if self.removal.is_some() && end.mark == Mark::None {
+            // What it was born with may have come from a memory that was forgotten.
+            end.content = end.content.own().into_owned();
+        }
         if let Some(held) = self.ends.iter().find(|held| held.uid == end.uid) {
             end.provider = end.provider.or(&held.provider);
         }

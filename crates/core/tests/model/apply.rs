@@ -41,7 +41,10 @@ impl State {
     /// Whether it is this plan's turn. In doubt everyone who saw the end goes first; and so does whoever holds an end that
     /// a replica may have missed which has listed since.
     pub(crate) fn is_turn(&self, at: usize, plan: &Plan, basis: Basis, without: Option<Guard>) -> bool {
-        if matches!(plan, Plan::Give(_)) && without != Some(Guard::Witness) && self.witnessed(at) != 0 {
+        if matches!(plan, Plan::Give(_) | Plan::Close(_))
+            && without != Some(Guard::Witness)
+            && self.witnessed(at) != 0
+        {
             return false;
         }
         if plan.turn() != Turn::Everyone || without == Some(Guard::Everyone) {

@@ -228,5 +228,6 @@ fn when_privileged_keys_of_an_unread_machine_are_nobodys_there_is_a_counterexamp
 
 #[test]
 fn when_what_a_node_was_born_with_counts_as_its_own_there_is_a_counterexample() {
-    breaks(Config { webhook: true, ..world(5, CALM) }, Guard::Stamp);
+    let births: [&[Labels]; 2] = [&[Labels([1, 0])], &[Labels([2, 0]), BARE]];
+    breaks(Config { webhook: true, births, keys: 0, ..world(5, CALM) }, Guard::Stamp);
 }

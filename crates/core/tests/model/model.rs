@@ -6,8 +6,9 @@ use super::apply::Reply;
 use super::bounds::{Budget, Config};
 use super::guards::Guard;
 use super::machines::Machine;
-use super::state::{BARE, Labels, Node, Replica, Server, State};
+use super::state::{BARE, Labels, NODE, Node, Replica, Server, State};
 use super::truth::{Broken, Truth};
+use perennial_core::keeper::born::born;
 use perennial_core::keeper::{Mark, Plan, RecordSight};
 use perennial_core::record::State as Phase;
 
@@ -142,6 +143,19 @@ impl Config {
         self.machines[usize::from(state.lives > 0)]
     }
 
+    /// What a node that registers with these labels may be born with: nothing, or what some replica answers.
+    fn born(&self, state: &State, labels: Labels) -> Vec<Labels> {
+        let mut given = vec![BARE];
+        let asked = (0..state.replicas.len()).filter(|at| self.webhook && state.replicas[*at].up);
+        given.extend(asked.map(|at| {
+            let line = &state.replicas[at].line;
+            Labels::of(&born(NODE, &labels.pairs(), None, line, &state.context(at)).labels)
+        }));
+        given.sort_unstable();
+        given.dedup();
+        given
+    }
+
     fn world_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let Budget { steps, lives, compactions, restores, moves, late, removals, .. } = state.budget;
         match state.server.node() {
@@ -162,14 +176,9 @@ impl Config {
             None if steps > 0 && lives > 0 => {
                 let machines = 0..self.machines(state).len();
                 let births = 0..self.births(state).len();
-                let mut given = vec![BARE];
-                if self.webhook {
-                    given.extend(state.server.nodes.iter().flatten().map(|node| node.labels));
-                    given.sort_unstable();
-                    given.dedup();
-                }
                 for (birth, on) in births.flat_map(|birth| machines.clone().map(move |on| (birth, on))) {
-                    actions.extend(given.iter().map(|given| Action::Create(birth, on, *given)));
+                    let given = self.born(state, self.births(state)[birth]);
+                    actions.extend(given.into_iter().map(|given| Action::Create(birth, on, given)));
                 }
             }
             _ => {}

@@ -46,7 +46,7 @@ impl Labels {
         Self(KEYS.map(|key| pairs.get(key).map_or(0, |value| value.parse().expect("a small number"))))
     }
 
-    fn pairs(self) -> Pairs {
+    pub(crate) fn pairs(self) -> Pairs {
         let set = KEYS.iter().zip(self.0).filter(|(_, value)| *value != 0);
         set.map(|(key, value)| ((*key).to_owned(), value.to_string())).collect()
     }

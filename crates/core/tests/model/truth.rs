@@ -141,8 +141,10 @@ impl Truth {
             } else {
                 owed.iter().map(|owed| node.own().over(*owed)).collect()
             };
-            // Where nothing was owed to it, what it was born with may have become its own.
-            all.extend((!own && owed.contains(&BARE)).then_some(node.labels));
+            // Whoever has let go of a name knows of no removal: what a replica gave at birth that had yet to hear of it may
+            // have become its own.
+            let born = !own && self.forgotten.is_some() && owed.contains(&BARE);
+            all.extend(born.then_some(node.labels));
             let missed = eyes.missed & !eyes.held;
             let unknown = self.named & bit(node.life) == 0 && missed & bit(node.life) != 0;
             if !own && (unknown || self.adrift) || deleted <= self.removed {
@@ -196,6 +198,12 @@ impl State {
             elsewhere: before.is_some_and(|before| before.version > self.server.node_head()),
             ignorant: self.replicas[at].policy == NARROW && !held,
         }
+    }
+
+    /// The same, of one who leaves the turn to those who hold an end that he missed.
+    fn witnessed_writer(&self, at: usize, before: Option<&Record>) -> Writer {
+        let writer = self.writer(at, before);
+        Writer { eyes: Eyes { held: self.witnessed(at), ..writer.eyes }, ..writer }
     }
 
     pub(crate) fn breaks(&mut self, how: Broken) {
@@ -256,7 +264,9 @@ impl State {
         if record.state == Phase::Closed {
             match self.server.ends().iter().find(|end| end.node.life == named) {
                 Some(_) if judged => {}
-                Some(end) => self.judge_memory(self.writer(at, before), before, write, end.deleted),
+                Some(end) => {
+                    self.judge_memory(self.witnessed_writer(at, before), before, write, end.deleted);
+                }
                 // A life of another history. The record says up to where it speaks of this one.
                 None if self.server.born(named).is_none() => {
                     let upto = record.version.min(self.server.node_head());
@@ -274,10 +284,7 @@ impl State {
             return;
         }
         if record.state == Phase::Giving {
-            // Whoever holds an end that this one missed would have given it.
-            let mut writer = self.writer(at, before);
-            writer.eyes.held = self.witnessed(at);
-            return self.judge_memory(writer, before, write, born);
+            return self.judge_memory(self.witnessed_writer(at, before), before, write, born);
         }
         let writer = self.writer(at, before);
         if !writer.agrees(says, then.labels) {

@@ -5,8 +5,9 @@ use crate::keeper::fold::{Memory, fold};
 use crate::keeper::line::{Live, Provider, Sight};
 use crate::keeper::mark::Mark;
 use crate::keeper::plan::{Plan, Why};
+use crate::keeper::write::give;
 use crate::policy::Identity;
-use crate::record::Version;
+use crate::record::{Incarnation, Version};
 
 impl Case<'_> {
     pub(super) fn without_record(&self) -> Plan {
@@ -79,6 +80,14 @@ impl Case<'_> {
         }
         if unmarked && let Some(plan) = self.inherit(None, live, rule) {
             return plan;
+        }
+        let theirs = content.born.keys().any(|key| !rule.keeps_label(key));
+        let forgotten = self.line.removal.is_some() && !content.born.is_empty() && !theirs;
+        if unmarked && forgotten && self.cx.restore {
+            // What it was born with came from a replica that had yet to hear of the removal: it is taken back.
+            let incarnation = Incarnation { uid: live.uid, provider_id: None };
+            let memory = Memory::nothing(incarnation, live.version, self.cx.policy.digest());
+            return Plan::Give(give(self.node, None, memory, live, self.cx));
         }
         let kept = rule.keep(content);
         if kept.is_empty() {

@@ -175,8 +175,19 @@ fn what_it_was_born_with_is_taken_back_where_nothing_is_remembered() {
 }
 
 #[test]
-fn where_there_is_no_record_what_it_was_born_with_is_its_own() {
-    node(live(U2, 20).born("a", "1")).saves(first(open(U2, 20).label("a", "1")));
+fn where_there_is_no_record_what_it_was_born_with_is_its_own_unless_a_record_was_removed() {
+    let born = || node(live(U2, 20).born("a", "1"));
+    born().saves(first(open(U2, 20).label("a", "1")));
+    let forgotten = |mut case: Case| {
+        case.line.record_removed(U4, 10, 10, false);
+        case
+    };
+    forgotten(born()).gives(first(giving(U2, 20)));
+    // Not what only another policy keeps: its replicas may remember it.
+    forgotten(born()).policy(policy("rules: [{labels: {include: [b]}}]")).rests(Why::NothingKept);
+    let mut case = forgotten(node(live(U2, 20).born("a", "1").label("b", "1")));
+    case.line.node_ended(end(U2, 25).born("a", "1").label("b", "1"));
+    case.closes(first(closed(U2, 25).label("b", "1")));
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Entry {
     ///
     /// Others may know of lives that came and went before `unwatched`: whoever saw one acts first.
     pub(super) fn turn(&mut self, name: &str, plan: &Plan, view: &View<'_>, unwatched: Version) -> Instant {
-        let missed = matches!(plan, Plan::Give(_)) && self.line.accounted() < unwatched;
+        let missed = matches!(plan, Plan::Give(_) | Plan::Close(_)) && self.line.accounted() < unwatched;
         let turn = plan.turn().max(if missed { Turn::Witness } else { Turn::Anyone });
         let over = self.seen().map(|seen| seen.version);
         let since = match self.pending {
