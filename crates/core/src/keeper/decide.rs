@@ -211,6 +211,10 @@ impl Case<'_> {
             Sight::Missing => return Some(Plan::ReadNode),
             Sight::Absent { at, .. } => *at,
             Sight::Live(live) if live.uid == summary.uid => {
+                let closed = summary.state == State::Closed;
+                if live.version < summary.version || closed && live.version == summary.version {
+                    return Some(Plan::Rest(Why::Lagging));
+                }
                 return self.line.is_forgotten(live.uid, live.version).then_some(Plan::ReadNode);
             }
             Sight::Live(live) => live.version,
@@ -410,7 +414,7 @@ impl Case<'_> {
 /// Why a record has been kept for long enough, if it has.
 #[must_use]
 pub fn expired(summary: &Summary, policy: &Policy, now: Timestamp) -> Option<Erasure> {
-    if summary.empty && now >= due(summary.since, policy.empty_retention()) {
+    if summary.empty && !summary.paused && now >= due(summary.since, policy.empty_retention()) {
         Some(Erasure::Empty)
     } else if summary.state == State::Closed && now >= due(summary.since, policy.retention()) {
         Some(Erasure::Expired)

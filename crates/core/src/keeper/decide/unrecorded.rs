@@ -26,7 +26,8 @@ impl Case<'_> {
                     return Plan::Rest(Why::Forgotten);
                 }
                 match fold(None, &self.line.ends, self.cx) {
-                    Some(memory) if !memory.is_empty() => {
+                    // A pause is remembered, too, though nothing else is.
+                    Some(memory) if !memory.is_empty() || self.on_hold(None) => {
                         self.capture(|| Plan::Close(self.close(None, memory)))
                     }
                     _ => Plan::Rest(Why::NothingKept),
@@ -56,7 +57,8 @@ impl Case<'_> {
             // The record was removed after it was last seen: it may have been gone by then.
             return Plan::ReadNode;
         }
-        let memory = fold(None, &self.line.ends, self.cx).filter(|memory| !memory.is_empty());
+        let inherited = live.hand.pause.is_none() && self.on_hold(None);
+        let memory = fold(None, &self.line.ends, self.cx).filter(|memory| inherited || !memory.is_empty());
         if paused {
             // The node is left alone. What the lives before it left is recorded all the same.
             return match memory.filter(|_| live.mark == Mark::None && !live.terminating) {
@@ -73,7 +75,7 @@ impl Case<'_> {
         if let Some(memory) = memory
             && unmarked
         {
-            if live.hand.pause.is_none() && self.on_hold(None) {
+            if inherited {
                 return self.remember(None, memory, Why::Paused);
             }
             return self.returned(None, memory, live);

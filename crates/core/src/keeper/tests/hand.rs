@@ -69,6 +69,17 @@ fn a_pause_that_only_the_end_bore_is_remembered_by_the_closed_record() {
 }
 
 #[test]
+fn a_pause_is_remembered_though_nothing_else_is() {
+    let paused = || end(U1, 15).paused(true);
+    gone(15).ends([paused()]).closes(first(closed(U1, 15).on_hold()));
+    node(live(U2, 20).label("a", "1")).ends([paused()]).closes(first(closed(U1, 15).on_hold()));
+    node(live(U2, 20).label("a", "1")).with(closed(U1, 15).on_hold()).rests(Why::Paused);
+    looked(50).with(closed(U1, 15).on_hold()).rests(Why::Away);
+    let ended = node(live(U2, 20).label("a", "1").paused(false)).ends([paused()]);
+    ended.saves(first(open(U2, 20).label("a", "1")));
+}
+
+#[test]
 fn an_end_behind_the_recorded_one_is_proved_before_its_pause_is_remembered() {
     node(live(U3, 30)).ends([end(U2, 25).paused(true)]).with(open(U1, 10).label("a", "1")).proves(U1, 10, 25);
 }

@@ -366,7 +366,9 @@ fn check_waiting(line: &Line, cx: &Context<'_>, record: &Record) -> Result<(), T
                 || end.content.labels.contains_key(ROLE)
                 || known(end.provider.id())
         })
-        || rule.is_some_and(|rule| rule.identity() != Identity::Name);
+        || rule.is_some_and(|rule| rule.identity() != Identity::Name)
+        // A person had forgotten all that is in it.
+        || line.is_created_late();
     let there = record.waiting.contains_key(ROLE)
         || record.kept.labels.contains_key(ROLE)
         || live
