@@ -189,3 +189,72 @@ async fn a_life_that_ended_after_the_record_was_removed_is_kept_by_those_who_hea
     }
     world.silence().await;
 }
+
+#[tokio::test]
+async fn a_record_that_a_person_removed_is_not_written_again_by_the_replica_that_hears_of_the_end_last() {
+    let mut world = World::without_keeper("").await;
+    let proxies = world.two_members(|_| {}).await;
+    let nodes = first_for("a", &MEMBERS, 3);
+    world.begin_with(&nodes, "blue").await;
+    world.silence().await;
+    let [records, count] = [world.metric_of("a", "records"), f64::from(u32::try_from(nodes.len()).unwrap())];
+    // There is something to write, and so all that the nodes bear is at hand.
+    let writes = || Matcher::on("configmaps").verbs([Verb::Create, Verb::Update]);
+    let hindered = proxies.each_ref().map(|proxy| proxy.inject(writes(), Fault::Refuse(429)));
+    for node in &nodes {
+        world.label(node, "team", Some("green")).await;
+    }
+    world.metric_of_reaches("a", "pending", count).await;
+    let held = proxies[0].inject(Matcher::watches("nodes"), Fault::Hold);
+    for node in &nodes {
+        world.delete(node).await;
+        world.config_maps().delete(&record_name(node), &DeleteParams::default()).await.unwrap();
+    }
+    world.metric_becomes("a", "records", records - count).await;
+    // It knows of the removals, and its watch says that the nodes live.
+    drop(hindered);
+    world.metric_becomes("a", "pending", 0.0).await;
+    held.lift();
+    world.silence().await;
+    for node in &nodes {
+        world.register(node, &pairs([])).await;
+    }
+    world.silence().await;
+    for node in &nodes {
+        assert_eq!(world.labels(node).await, pairs([]), "{node}");
+        assert!(world.record(node).await.is_none(), "{node}");
+    }
+    world.given_once(&nodes, 0);
+}
+
+#[tokio::test]
+async fn an_end_that_was_forgotten_gives_nothing_to_the_life_that_is_recorded_when_it_is_heard_of() {
+    let mut world = World::without_keeper("").await;
+    world.configure(|config| config.close_after = NEVER);
+    let [late, _other] = world.two_members(|members| members.takeover = Duration::ZERO).await;
+    let nodes = names(2);
+    world.begin_with(&nodes, "blue").await;
+    world.silence().await;
+    let records = world.metric_of("a", "records");
+    let hold = |resource: &str| late.inject(Matcher::watches(resource), Fault::Hold);
+    let [lives, removals] = [hold("nodes"), hold("configmaps")];
+    let next = pairs([("zone", "z1")]);
+    for node in &nodes {
+        world.delete(node).await;
+        world.config_maps().delete(&record_name(node), &DeleteParams::default()).await.unwrap();
+        world.register(node, &next).await;
+        world.recorded(node, &next).await;
+    }
+    world.register("beside", &next).await;
+    world.recorded("beside", &next).await;
+    removals.lift();
+    world.metric_becomes("a", "records", records + 1.0).await;
+    // It knows the records of the lives that are there, and its watch tells of the ends before them.
+    lives.lift();
+    world.silence().await;
+    for node in &nodes {
+        assert_eq!(world.labels(node).await, next, "{node}");
+        assert_eq!(world.record(node).await.unwrap().kept.labels, next, "{node}");
+    }
+    world.given_once(&nodes, 0);
+}

@@ -171,6 +171,16 @@ impl World {
         .unwrap();
     }
 
+    /// Waits until one of a member's metrics is this.
+    pub(crate) async fn metric_becomes(&self, member: &str, name: &str, wanted: f64) {
+        eventually(SOON, &format!("{name} of {member} becomes {wanted}"), || async {
+            let value = self.metric_of(member, name);
+            if value == wanted { Ok(Some(())) } else { Err(anyhow::anyhow!("{value}")) }
+        })
+        .await
+        .unwrap();
+    }
+
     /// Ends this member's watch of nodes, as one that is too far behind: it lists anew.
     pub(crate) async fn expire(&self, proxy: &Proxy, member: &str) {
         let relists = self.metric_of(member, "relists_total");
