@@ -1,12 +1,13 @@
 //! A replica stands still in the middle of a write, others go on, and it wakes up.
 
-use perennial_core::record::record_name;
+use kube::api::DeleteParams;
+use perennial_core::record::{Record, State, record_name};
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Entry, Fault, Injection, Matcher, Moment, Proxy, Verb};
 
 use crate::members::NEVER;
 use crate::through::first_for;
-use crate::world::{SOON, World, pairs};
+use crate::world::{SOON, World, connect, pairs};
 
 /// The writes of one node's record.
 fn writes_of(node: &str) -> Matcher {
@@ -132,6 +133,68 @@ async fn a_late_patch_does_not_reach_the_next_incarnation() {
         assert_eq!(world.labels(node).await, pairs([("team", "red"), ("zone", "z1")]));
     }
     world.given_once(&nodes, 2);
+}
+
+#[tokio::test]
+async fn a_record_that_is_created_late_after_a_person_removed_one_is_emptied() {
+    let mut world = World::without_keeper("").await;
+    let [slow, _quick] = world.two_members(|members| members.lease = NEVER).await;
+    let nodes = first_for("a", &["a", "b"], 2);
+    let creates = Matcher::on("configmaps").verbs([Verb::Create]);
+    let labels = pairs([("team", "blue")]);
+    for node in &nodes {
+        let hangs = slow.inject(creates.clone(), Fault::Hang.once());
+        world.register(node, &labels).await;
+        // The second in line writes it; then a person forgets the node.
+        world.recorded(node, &labels).await;
+        world.delete(node).await;
+        world.closed(node, &labels).await;
+        world.config_maps().delete(&record_name(node), &DeleteParams::default()).await.unwrap();
+        let_go(&slow, &creates, hangs).await;
+        let emptied = |record: &Record| record.state == State::Closed && record.kept.is_empty();
+        world.record_becomes(node, "is empty", emptied).await;
+        world.register(node, &pairs([])).await;
+    }
+    world.silence().await;
+    for node in &nodes {
+        assert_eq!(world.labels(node).await, pairs([]), "{node}");
+    }
+    world.given_once(&nodes, 0);
+}
+
+#[tokio::test]
+async fn a_record_that_was_read_before_a_person_removed_it_takes_no_later_end_along() {
+    let mut world = World::without_keeper("").await;
+    let proxy = world.proxy().await;
+    let account = connect(proxy.kubeconfig()).await;
+    world.interpose(|_| (account, ()));
+    world.start_keeper().await;
+    for node in ["worker-1", "beside"] {
+        world.register(node, &pairs([("team", "blue")])).await;
+        world.recorded(node, &pairs([("team", "blue")])).await;
+    }
+    world.replace_keeper().await;
+    let read = Matcher::on("configmaps").verbs([Verb::Get]).named(&record_name("worker-1"));
+    let hangs = proxy.inject(read.clone(), Fault::HangReply.once());
+    world.label("worker-1", "team", Some("green")).await;
+    eventually(SOON, "the API server has answered with the record", || async {
+        let answered = |entry: &Entry| read.takes(&entry.call) && entry.server == Some(200);
+        Ok(proxy.journal().iter().any(answered).then_some(()))
+    })
+    .await
+    .unwrap();
+    world.config_maps().delete(&record_name("worker-1"), &DeleteParams::default()).await.unwrap();
+    world.delete("worker-1").await;
+    // Both watches have told by the time that it deals with what comes after.
+    world.label("beside", "team", Some("green")).await;
+    world.recorded("beside", &pairs([("team", "green")])).await;
+    world.edit_record("beside", "somebody's").await;
+    world.recorded("beside", &pairs([("team", "green")])).await;
+    assert_eq!(hangs.met(), 1, "one read, which waits");
+    hangs.lift();
+    world.closed("worker-1", &pairs([("team", "green")])).await;
+    world.register("worker-1", &pairs([])).await;
+    world.labels_become("worker-1", &pairs([("team", "green")])).await;
 }
 
 /// The real binary is frozen at one of its writes, another replica does the work, and it is thawed.
