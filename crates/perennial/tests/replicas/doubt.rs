@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use kube::api::ListParams;
 use perennial_testkit::proxy::{Fault, Matcher, Verb};
+use serde_json::json;
 
+use crate::members::NEVER;
 use crate::through::first_for;
 use crate::world::{World, pairs};
 
@@ -114,4 +117,52 @@ async fn an_end_that_was_closed_in_doubt_is_put_right_by_the_one_who_saw_it() {
     world.all_are_back(&nodes, "green").await;
     world.silence().await;
     world.given_once(&nodes, 1);
+}
+
+#[tokio::test]
+async fn the_end_before_a_paused_life_is_recorded_and_given_when_the_pause_ends() {
+    if perennial_testkit::left_out_on_kine() {
+        return;
+    }
+    let mut world = World::without_keeper("").await;
+    let [first, second] = world.two_members(|members| members.lease = NEVER).await;
+    let nodes = first_for("a", &MEMBERS, 4);
+    let (recorded, unrecorded) = nodes.split_at(2);
+    world.begin_with(recorded, "blue").await;
+    world.silence().await;
+    world.crash_member("a").await;
+    drop(first);
+    let hindered =
+        second.inject(Matcher::on("configmaps").verbs([Verb::Create, Verb::Update]), Fault::Refuse(500));
+    for node in unrecorded {
+        world.register(node, &pairs([("team", "blue")])).await;
+    }
+    for node in &nodes {
+        world.label(node, "team", Some("green")).await;
+        world.delete(node).await;
+        let paused =
+            json!({ "metadata": { "name": node, "annotations": { "perennial.dev/pause": "true" } } });
+        world.create(paused).await;
+    }
+    // The second in line knows that the nodes are back by the time that it may write.
+    let known = world.nodes().list_metadata(&ListParams::default()).await.unwrap().items.len() + 1;
+    world.register("beside", &pairs([])).await;
+    world.metric_becomes("b", "nodes", f64::from(u32::try_from(known).unwrap())).await;
+    hindered.lift();
+    for node in &nodes {
+        world.closed(node, &pairs([("team", "green")])).await;
+    }
+    world.stop_member("b").await;
+    world.plane.compact(world.plane.revision().await.unwrap()).await.unwrap();
+    world.start_members(&MEMBERS, |_| {}).await;
+    world.silence().await;
+    world.given_once(&nodes, 0);
+    for node in &nodes {
+        assert_eq!(world.labels(node).await, pairs([]), "{node} is paused");
+        world.annotate(node, "perennial.dev/pause", None).await;
+    }
+    world.all_are_back(&nodes, "green").await;
+    world.silence().await;
+    world.given_once(&nodes, 1);
+    world.nothing_is_in_doubt(&nodes).await;
 }
