@@ -1,5 +1,7 @@
 //! One of two replicas hears what happens wrongly: not at all, twice, in another order, again after a while.
 
+use std::time::Duration;
+
 use perennial_testkit::eventually;
 use perennial_testkit::proxy::{Entry, Fault, Matcher, Moment, Verb};
 
@@ -66,6 +68,59 @@ async fn a_life_that_is_read_before_the_watch_tells_of_it_waits_for_the_ends_on_
     world.labels_become(&node, &pairs([("team", "green"), ("zone", "z1")])).await;
     world.silence().await;
     world.given_once(&[node], 1);
+}
+
+#[tokio::test]
+async fn a_replica_that_reads_ahead_of_its_node_watch_leaves_no_end_out() {
+    let mut world = World::without_keeper("").await;
+    world.configure(|config| config.close_after = Duration::ZERO);
+    let [witness, other] = world.two_members(|members| members.takeover = Duration::ZERO).await;
+    let nodes = first_for("a", &MEMBERS, 2);
+    world.begin_with(&["beside".to_owned()], "blue").await;
+    // Neither writes anything down of the first lives, and only one of them will have seen their ends.
+    let writes = || Matcher::on("configmaps").verbs([Verb::Create, Verb::Update]);
+    let hindered = [&witness, &other].map(|proxy| proxy.inject(writes(), Fault::Refuse(500)));
+    let hold = |resource: &str| witness.inject(Matcher::watches(resource), Fault::Hold);
+    let [lives, records] = [hold("nodes"), hold("configmaps")];
+    for node in &nodes {
+        world.register(node, &pairs([("team", "blue")])).await;
+        world.delete(node).await;
+    }
+    world.crash_member("b").await;
+    for node in &nodes {
+        world.register(node, &pairs([("zone", "z1")])).await;
+    }
+    drop(hindered);
+    // One that joins knows the second lives alone, and goes again.
+    world.spawn_through(&other, "b", |_, members| members.takeover = Duration::ZERO).await;
+    for node in &nodes {
+        world.recorded(node, &pairs([("zone", "z1")])).await;
+    }
+    world.crash_member("b").await;
+    for node in &nodes {
+        world.delete(node).await;
+    }
+    let before = witness.calls();
+    records.lift();
+    for node in &nodes {
+        eventually(SOON, "it reads the node", || async {
+            let reads =
+                |entry: &Entry| entry.call.verb == Verb::Get && entry.call.name.as_ref() == Some(node);
+            let read = |entry: &Entry| entry.call.index >= before && reads(entry) && entry.sender.is_some();
+            Ok(witness.journal().iter().any(read).then_some(()))
+        })
+        .await
+        .unwrap();
+    }
+    // Whatever it would do about them it has done by the time that it has mended another record three times.
+    for round in ["1", "2", "3"] {
+        world.edit_record("beside", round).await;
+        world.recorded("beside", &pairs([("team", "blue")])).await;
+    }
+    lives.lift();
+    for node in &nodes {
+        world.closed(node, &pairs([("team", "blue"), ("zone", "z1")])).await;
+    }
 }
 
 /// Nodes live, change, die and return while one of two hears of it as the fault has it.
