@@ -217,6 +217,7 @@ impl Case<'_> {
                 }
                 return self.line.is_forgotten(live.uid, live.version).then_some(Plan::ReadNode);
             }
+            Sight::Live(live) if live.version <= summary.version => return Some(Plan::Rest(Why::Lagging)),
             Sight::Live(live) => live.version,
         };
         if gone < summary.version || gone == summary.version && summary.state != State::Closed {
