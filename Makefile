@@ -52,7 +52,7 @@ e2e: cluster
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane etcdutl kine s3 helm cluster moto prometheus grafana-sdk browser screenshots image sbom deb prerequisites clean
+.PHONY: help demo e2e up restart-worker grafana down chaos bench peers peers-check test model guards fuzz lint fmt deny controlplane etcdutl kine s3 helm cluster moto prometheus grafana-sdk browser clocks screenshots image sbom deb prerequisites clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,7 +73,7 @@ grafana: controlplane ## Bring a small Prometheus and Grafana with the dashboard
 down: ## Take that cluster down, with all that it left
 	@dev/local down
 
-chaos: prerequisites controlplane ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30 API_SERVERS=3 ETCD_MEMBERS=3)
+chaos: prerequisites controlplane clocks ## Break everything around the keeper, and judge it (SEED=1 MINUTES=5 REPLICAS=3 NODES=30 API_SERVERS=3 ETCD_MEMBERS=3)
 	cargo build --locked --bins -p perennial -p perennial-testkit
 	@cargo run --locked --quiet -p perennial-testkit --bin chaos -- --seed $(SEED) --minutes $(MINUTES) --replicas $(REPLICAS) --nodes $(NODES) \
 	  --api-servers $(API_SERVERS) --etcd-members $(ETCD_MEMBERS)
@@ -102,7 +102,7 @@ peers-check: peers controlplane ## See that the peers do the same work, on a rea
 	@peers=$$(bench/peers/build --print-dir) && \
 	  target/debug/peers-contract "$$peers/controller-runtime" "$$peers/kopf" target/fast/peer-kube-rs
 
-test: lint controlplane etcdutl kine s3 helm moto prometheus grafana-sdk browser ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34 K8S_STORE=kine)
+test: lint controlplane etcdutl kine s3 helm moto prometheus grafana-sdk browser clocks ## Check everything: lint, then every test against a real API server and a real S3 server (K8S=1.34 K8S_STORE=kine)
 ifeq ($(K8S_STORE),kine)
 	dev/controlplane/kine/suites
 else
@@ -190,6 +190,9 @@ moto: # Installs moto, an S3 server that honours ACLs, for the one test that nee
 
 prometheus: # Installs Prometheus and promtool, which judge the alerts and the dashboard
 	@dev/prerequisites prometheus
+
+clocks: # Installs libfaketime, which gives the replicas of chaos wrong clocks
+	@dev/prerequisites clocks
 
 grafana-sdk: # Installs Grafana's own types of dashboards
 	@dev/prerequisites python
