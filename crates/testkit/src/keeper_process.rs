@@ -12,6 +12,7 @@ use std::{
 use anyhow::Context;
 
 use crate::{
+    clock::wrong_by,
     endpoint::{Endpoint, anonymous},
     port::Port,
     process::Launch,
@@ -64,6 +65,12 @@ impl KeeperBuilder {
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Makes its wall clock wrong by so many hours. The monotonic clock stays right.
+    pub fn clock_wrong_by(self, hours: i64) -> anyhow::Result<Self> {
+        let environment = wrong_by(hours)?.into_iter();
+        Ok(environment.fold(self, |builder, (name, value)| builder.env(name, value)))
     }
 
     /// Starts it, and returns when it is ready: after its first complete sync.

@@ -12,6 +12,7 @@
 //! Linux only, since that is where the kernel makes this promise.
 
 mod assets;
+mod clock;
 pub mod cluster;
 mod controlplane;
 mod endpoint;
