@@ -2,6 +2,7 @@
 //! streams that pick up the thread whatever breaks.
 
 mod backoff;
+mod clock;
 mod config_map;
 mod error;
 mod events;
@@ -14,9 +15,10 @@ mod stream;
 mod views;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use http::Request;
+use http::{Request, Response};
+use jiff::Timestamp;
 use kube::api::{ListParams, VersionMatch};
 use kube::client::Body;
 use kube::core::request::Request as Resource;
@@ -26,6 +28,7 @@ use serde::de::DeserializeOwned;
 pub use metrics::Metrics;
 
 pub(crate) use backoff::backoff;
+pub(crate) use clock::Clock;
 pub(crate) use config_map::ConfigMap;
 pub(crate) use error::ApiError;
 pub(crate) use events::{About, Teller, Told, teller};
@@ -48,13 +51,14 @@ pub struct Cluster {
     client: kube::Client,
     streams: kube::Client,
     metrics: Arc<Metrics>,
+    clock: Clock,
 }
 
 impl Cluster {
     /// Goes by this client.
     #[must_use]
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self { streams: client.clone(), client, metrics }
+        Self { streams: client.clone(), client, metrics, clock: Clock::default() }
     }
 
     /// Watches by this client: one that makes a connection for each (see [`crate::client::connect_anew`]).
@@ -67,6 +71,15 @@ impl Cluster {
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.metrics.views.are_fresh()
+    }
+
+    /// The time, by the API server's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     fn streams(&self) -> &kube::Client {
@@ -101,7 +114,7 @@ impl Cluster {
     ) -> Result<T, ApiError> {
         let request = request.map_err(|error| ApiError::Invalid(error.to_string()))?;
         let _call = self.metrics.call();
-        tokio::time::timeout(deadline, ask(client, request)).await.unwrap_or(Err(ApiError::Timeout))
+        tokio::time::timeout(deadline, self.ask(client, request)).await.unwrap_or(Err(ApiError::Timeout))
     }
 
     /// The version that a consistent list of one object bears: where history stands now.
@@ -178,18 +191,34 @@ impl Cluster {
             }
         }
     }
-}
 
-/// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it in the header
-/// alone.
-async fn ask<T: DeserializeOwned>(client: &kube::Client, request: Request<Vec<u8>>) -> Result<T, ApiError> {
-    let response = client.send(request.map(Body::from)).await?;
-    let (parts, body) = response.into_parts();
-    let bytes = body.collect_bytes().await?;
-    if parts.status.is_success() {
-        return serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()));
+    /// [`kube::Client::request`], which keeps a Retry-After to itself: the API server's own throttling says it in the header
+    /// alone.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        client: &kube::Client,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, ApiError> {
+        let body = self.send(client, request).await?.into_body();
+        let bytes = body.collect_bytes().await?;
+        serde_json::from_slice(&bytes).map_err(|error| ApiError::Malformed(error.to_string()))
     }
-    Err(ApiError::of_answer(&parts, &bytes))
+
+    /// Sends a request, and returns when an answer begins that is no error.
+    async fn send(
+        &self,
+        client: &kube::Client,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Body>, ApiError> {
+        let sent = Instant::now();
+        let response = client.send(request.map(Body::from)).await?;
+        if response.status().is_success() {
+            self.clock.answered(response.headers(), sent);
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        Err(ApiError::of_answer(&parts, &body.collect_bytes().await?))
+    }
 }
 
 /// Lists one of the objects that are followed.

@@ -96,7 +96,7 @@ pub async fn run(
     let (teller, post) = teller(api.cluster().clone(), config.dry_run);
     let _post = AbortOnDropHandle::new(tokio::spawn(post));
     let story = config.window.as_ref().map(Window::story).cloned();
-    let report = Report { metrics: metrics.clone(), teller, story };
+    let report = Report { metrics: metrics.clone(), teller, story, clock: api.cluster().clock().clone() };
     let policy = config.policy.borrow().clone();
     let streams = Streams::start(&api, &policy);
     let roster = membership.roster.borrow().clone();
@@ -267,10 +267,10 @@ impl Keeper {
         }
     }
 
-    fn view<'a>(config: &KeeperConfig, policy: &'a Policy, roster: &'a Roster) -> View<'a> {
+    fn view<'a>(config: &KeeperConfig, policy: &'a Policy, roster: &'a Roster, now: Timestamp) -> View<'a> {
         let cx = Context {
             policy,
-            now: Timestamp::now(),
+            now,
             capture: config.capture,
             restore: config.restore,
             close_after: SignedDuration::try_from(config.close_after).unwrap_or(SignedDuration::MAX),
@@ -283,13 +283,18 @@ impl Keeper {
         View { cx, roster, at: Instant::now(), dry_run: config.dry_run }
     }
 
+    /// The time, by the API server's clock.
+    fn now(&self) -> Timestamp {
+        self.api.cluster().now()
+    }
+
     /// How long to leave alone what only a person can change.
     fn slowly(&self) -> SignedDuration {
         SignedDuration::try_from(self.config.retry_slowly).unwrap_or(SignedDuration::from_mins(1))
     }
 
     fn look(&mut self, name: &Name) {
-        let view = Self::view(&self.config, &self.policy, &self.roster);
+        let view = Self::view(&self.config, &self.policy, &self.roster, self.now());
         if let Looked::Skipped(why) = self.ledger.look(name, &view) {
             self.report.skipped(name, self.ledger.entry(name).as_deref(), why);
         }
@@ -317,7 +322,7 @@ impl Keeper {
     }
 
     fn node_event(&mut self, event: Event<NodeObject>) {
-        let now = Timestamp::now();
+        let now = self.now();
         let installation = self.config.installation.as_str();
         match event {
             Event::Listing => self.ledger.nodes_listing(),
@@ -365,7 +370,8 @@ impl Keeper {
                 }
             }
             Event::Deleted(object) => {
-                if let Some(name) = self.ledger.record_deleted(&object, &self.policy, Timestamp::now()) {
+                let now = self.now();
+                if let Some(name) = self.ledger.record_deleted(&object, &self.policy, now) {
                     self.heard(&name, "record_deleted");
                 }
             }
@@ -401,7 +407,7 @@ impl Keeper {
     fn tell_progress(&mut self) {
         let counts = self.ledger.counts();
         if let Some(story) = self.story() {
-            story.share(ratio(counts.current, counts.nodes), Timestamp::now());
+            story.share(ratio(counts.current, counts.nodes), self.now());
         }
         let pending = counts.pending;
         if pending > 0 && self.backlog > 0 && pending != self.backlog {
@@ -424,7 +430,7 @@ impl Keeper {
     /// Starts work while there is any and room for it.
     fn dispatch(&mut self) {
         while self.work.len() < self.config.concurrency {
-            let view = Self::view(&self.config, &self.policy, &self.roster);
+            let view = Self::view(&self.config, &self.policy, &self.roster, self.now());
             let (name, plan, due) = match self.ledger.next(&view) {
                 None => break,
                 Some(Next::Act(name, plan, due)) => (name, plan, due),

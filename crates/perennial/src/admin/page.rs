@@ -133,10 +133,11 @@ impl Sources {
 
 /// Serves the page beside the other routes. What it needs ends with the handle.
 pub fn add(routes: Router, sources: Sources, cluster: Cluster) -> (Router, AbortOnDropHandle<()>) {
+    let clock = cluster.clock().clone();
     let api = Api::new(cluster, &sources.namespace, &sources.installation, sources.seals.clone());
     let desk = sources.window.clone().map(|window| Desk::new(window, api, &sources));
     let guard = middleware::from_fn_with_state(sources.hosts(), hosts::guard);
-    let (door, hub) = Hub::new(sources);
+    let (door, hub) = Hub::new(sources, clock);
     let hub = AbortOnDropHandle::new(tokio::spawn(hub.run()));
     let page = FILES.into_iter().fold(Router::new(), |router, (name, kind, text)| {
         router.route(

@@ -38,7 +38,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Whether it renewed its Lease in time, as far as its clock and ours agree.
+    /// Whether it renewed its Lease in time.
     pub(crate) fn is_alive(&self, now: Timestamp) -> bool {
         let patience = SignedDuration::try_from(self.lease * 2).unwrap_or(SignedDuration::MAX);
         self.renewed.is_some_and(|renewed| now.duration_since(renewed) < patience)
@@ -61,7 +61,6 @@ pub(crate) struct Desk {
     broken: Vec<String>,
     /// The replicas; the error where a person may not see them.
     pub(crate) members: Result<Vec<Member>, Error>,
-    pub(crate) now: Timestamp,
     url: String,
 }
 
@@ -82,7 +81,6 @@ impl Desk {
             guessed: config.policy.is_none(),
             broken: Vec::new(),
             members: Ok(Vec::new()),
-            now: Timestamp::now(),
             url,
         })
     }
@@ -99,6 +97,11 @@ impl Desk {
             desk.choose(policies?);
         }
         Ok(desk)
+    }
+
+    /// The time, by the API server's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.api.cluster().now()
     }
 
     /// Takes the policy that replicas run under, or the only one there is.
@@ -172,7 +175,7 @@ impl Desk {
 
     /// The policies that live replicas run under.
     pub(crate) fn digests(&self) -> BTreeSet<Digest> {
-        let alive = |member: &&Member| member.keeps() && member.is_alive(self.now);
+        let alive = |member: &&Member| member.keeps() && member.is_alive(self.now());
         self.members.iter().flatten().filter(alive).filter_map(|member| member.policy).collect()
     }
 
@@ -180,7 +183,7 @@ impl Desk {
     pub(crate) fn context(&self, capture: bool) -> Context<'_> {
         Context {
             policy: &self.policy,
-            now: Timestamp::now(),
+            now: self.now(),
             capture,
             restore: true,
             close_after: SignedDuration::ZERO,

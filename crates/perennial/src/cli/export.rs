@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &ExportArgs, config: &DeskConfig, screen: &mut Scr
         }
     }
     records.sort_by(|a, b| a.node.cmp(&b.node));
-    let text = written(&records, Timestamp::now());
+    let text = written(&records, desk.now());
     match &args.file {
         None => screen.write(text.as_bytes())?,
         Some(path) => {

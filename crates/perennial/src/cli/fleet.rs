@@ -132,7 +132,7 @@ impl Desk {
         record: Option<&RecordObject>,
         at: Version,
     ) -> Entry {
-        let now = Timestamp::now();
+        let now = self.now();
         let mut line = Line { record: RecordSight::None, ..Line::default() };
         if let Some(record) = record {
             let mut seen = record.whole(&name, self.api.seals());

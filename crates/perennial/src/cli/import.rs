@@ -77,18 +77,20 @@ impl Step {
 pub(crate) async fn run(args: &ImportArgs, config: &DeskConfig, screen: &mut Screen) -> Result<u8, Error> {
     let desk = Desk::open(config).await?;
     desk.certain(config, args.dry_run, screen)?;
+    let now = desk.now();
     let read = match (&args.from_namespace, &args.file) {
         (Some(namespace), _) => {
-            read::config_maps(config_maps(&desk, namespace).await?, &desk.policy, args.skip_unknown)
+            read::config_maps(config_maps(&desk, namespace).await?, &desk.policy, args.skip_unknown, now)
         }
-        (None, file) => read::text(&text(file.as_deref().unwrap_or("-"))?, &desk.policy, args.skip_unknown),
+        (None, file) => {
+            read::text(&text(file.as_deref().unwrap_or("-"))?, &desk.policy, args.skip_unknown, now)
+        }
     };
     let found = read.and_then(|read| check::check(read.found).map(|found| (found, read.notes)));
     let (found, notes) = found.map_err(|problems| refused(&problems))?;
     for note in notes {
         screen.note(note)?;
     }
-    let now = Timestamp::now();
     let records: Vec<Record> = found.into_iter().map(|found| as_away(found.record, now)).collect();
     if records.is_empty() {
         screen.note("There is nothing to import.")?;
@@ -230,7 +232,7 @@ async fn write_one(desk: &Desk, record: &Record, overwrite: bool) -> Result<Step
     let (step, before) = step(record, there.as_ref(), desk.api.seals(), overwrite);
     let next = match (step, before) {
         (Step::Create, _) => record.clone(),
-        (Step::Overwrite, Some(before)) => over(&before, record, Timestamp::now()),
+        (Step::Overwrite, Some(before)) => over(&before, record, desk.now()),
         _ => return Ok(step),
     };
     let seen = there.map(|object| object.whole(&record.node, desk.api.seals()));

@@ -37,7 +37,10 @@ pub(crate) async fn run(args: &ListingsArgs, config: &DeskConfig, screen: &mut S
             }
         }
         Some(Output::Wide) | None if listings.is_empty() => screen.note("No listings found.")?,
-        wide => table(&listings, wide.is_some(), desk.now).without_header(args.no_headers).show(screen, 0)?,
+        wide => {
+            let table = table(&listings, wide.is_some(), desk.now());
+            table.without_header(args.no_headers).show(screen, 0)?;
+        }
     }
     Ok(0)
 }

@@ -121,8 +121,8 @@ fn show(
             entry.name.as_str().into(),
             Cell::styled(entry.standing.as_str(), entry.standing.style()),
             labels.to_string().into(),
-            age_of(recorded_at, desk.now).into(),
-            restores.age(entry, desk.now).into(),
+            age_of(recorded_at, desk.now()).into(),
+            restores.age(entry, desk.now()).into(),
         ];
         if wide {
             cells.push(record.map_or("-", State::as_str).into());

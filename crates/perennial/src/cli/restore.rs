@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use perennial_core::keeper::mark::PAUSE;
 use perennial_core::keeper::undo::Scope;
 use perennial_core::keeper::{Body, Line, Mark, Notice, Patch, Plan, RecordSight, Sight, Why, decide};
@@ -212,7 +212,7 @@ impl Giving<'_> {
     }
 
     fn fold(&mut self, outcome: Outcome) -> Result<Option<Given>, Error> {
-        let (now, policy, line) = (Timestamp::now(), &self.desk.policy, &mut self.line);
+        let (now, policy, line) = (self.desk.now(), &self.desk.policy, &mut self.line);
         let installation = self.desk.api.installation();
         match outcome {
             Outcome::Node(Ok(node)) => {

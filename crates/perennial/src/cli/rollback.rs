@@ -86,9 +86,9 @@ struct Goal {
 }
 
 pub(crate) async fn run(args: &RollbackArgs, config: &DeskConfig, screen: &mut Screen) -> Result<u8, Error> {
-    let at = times::read(&args.to, Timestamp::now()).map_err(|why| Error::Said(format!("--to: {why}")))?;
-    let goal = Goal { at, scope: if args.exact { Scope::Exact } else { Scope::Reset } };
     let desk = Desk::open(config).await?;
+    let at = times::read(&args.to, desk.now()).map_err(|why| Error::Said(format!("--to: {why}")))?;
+    let goal = Goal { at, scope: if args.exact { Scope::Exact } else { Scope::Reset } };
     desk.certain(config, args.dry_run, screen)?;
     let entries = if args.all {
         desk.whole_fleet().await?.into_iter().filter(|entry| entry.seen().is_some()).collect()
@@ -195,7 +195,7 @@ fn step(entry: &Entry, desk: &Desk, goal: Goal) -> Result<Step, Error> {
     match entry.live() {
         Some(_) => on_node(entry, &past, desk, goal.scope),
         None if record.state != State::Closed => Err(not_closed(name)),
-        None => match rewrite(record, &past, &desk.policy, goal.scope, Timestamp::now()) {
+        None => match rewrite(record, &past, &desk.policy, goal.scope, desk.now()) {
             Err(refusal) => Err(refused(name, &refusal)),
             Ok(None) => Ok(Step::Nothing),
             Ok(Some(next)) => Ok(Step::Record(Box::new(next))),

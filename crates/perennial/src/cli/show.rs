@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &ShowArgs, config: &DeskConfig, screen: &mut Scree
     kept.iter().try_for_each(|row| row.show(screen, gone))?;
     former(&entry, &desk, screen)?;
     match events {
-        Ok(events) => tell(&events, desk.now, screen)?,
+        Ok(events) => tell(&events, desk.now(), screen)?,
         Err(error) => screen.say(format_args!("Events: {error}"))?,
     }
     Ok(0)
@@ -77,7 +77,7 @@ fn heading(title: &str, empty: bool, screen: &mut Screen) -> Result<(), Error> {
 }
 
 fn head(entry: &Entry, restores: &Restores, desk: &Desk, screen: &mut Screen) -> Result<(), Error> {
-    let now = desk.now;
+    let now = desk.now();
     let mut say = |title: &str, text: String| {
         let title = screen.paint(&format!("{title}:"), Style::Strong);
         let fill = " ".repeat(11_usize.saturating_sub(strip(&title)));
@@ -139,7 +139,7 @@ fn former(entry: &Entry, desk: &Desk, screen: &mut Screen) -> Result<(), Error> 
         let [after, past] = pair else { continue };
         let life = if past.incarnation.uid == uid { "this" } else { "another" };
         table.row(vec![
-            age(past.captured_at, desk.now).into(),
+            age(past.captured_at, desk.now()).into(),
             format!("{:.0}", past.captured_at).into(),
             life.into(),
             past.labels().len().to_string().into(),

@@ -125,8 +125,9 @@ fn engaged(brake: &RecordObject) -> Option<bool> {
 }
 
 fn member_row(member: &Member, living: &[&Entry], desk: &Desk) -> MemberRow {
-    let alive = member.is_alive(desk.now);
-    let works = |other: &&Member| other.keeps() && other.is_alive(desk.now) && other.policy == member.policy;
+    let alive = member.is_alive(desk.now());
+    let works =
+        |other: &&Member| other.keeps() && other.is_alive(desk.now()) && other.policy == member.policy;
     let names = desk.members.iter().flatten().filter(works).map(|other| other.name.as_str());
     let ranks = Ranks::new(&member.name, names);
     let first = |entry: &&&Entry| alive && member.keeps() && ranks.rank(&entry.name) == 0;
@@ -206,7 +207,7 @@ fn show_members(members: &[MemberRow], desk: &Desk, screen: &mut Screen) -> Resu
             Cell::styled(word, style),
             roles.join(",").into(),
             format!("{:.0} %", share * 100.0).into(),
-            age_of(*renewed_at, desk.now).into(),
+            age_of(*renewed_at, desk.now()).into(),
             policy.as_deref().map_or("-", |digest| digest.get(..8).unwrap_or(digest)).into(),
         ]);
     }

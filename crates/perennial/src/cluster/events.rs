@@ -70,7 +70,7 @@ async fn post(mut from: Receiver<Told>, cluster: Cluster) {
         pace.tick().await;
         let namespace = told.about.namespace.as_deref().unwrap_or("default");
         let events = Resource::new(format!("/api/v1/namespaces/{namespace}/events"));
-        let bytes = event(&told, namespace, Timestamp::now()).to_string().into_bytes();
+        let bytes = event(&told, namespace, cluster.now()).to_string().into_bytes();
         let request = events.create(&PostParams::default(), bytes);
         if let Err(error) = cluster.call::<serde::de::IgnoredAny>(request).await {
             let metrics = cluster.metrics();

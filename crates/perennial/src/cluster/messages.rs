@@ -9,8 +9,8 @@ use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
-use super::ApiError;
 use super::proto::PROTOBUF;
+use super::{ApiError, Cluster};
 
 /// No object is that large: etcd takes a tenth of it.
 const LONGEST: usize = 1 << 24;
@@ -51,7 +51,7 @@ impl Messages {
     /// Asks, and returns when the answer begins. `best` is what the request asks for if the server has it: what is asked
     /// for by metadata alone can be had in protobuf.
     pub(super) async fn ask(
-        client: &kube::Client,
+        cluster: &Cluster,
         mut request: Request<Vec<u8>>,
         best: Encoding,
     ) -> Result<Self, ApiError> {
@@ -60,14 +60,10 @@ impl Messages {
         }
         // A compressed stream would be held back until a block of it is full.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let response = client.send(request.map(Body::from)).await?;
-        let (parts, body) = response.into_parts();
-        if parts.status.is_success() {
-            let kind = parts.headers.get(CONTENT_TYPE);
-            let protobuf = kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()));
-            return Ok(Self::of(body, if protobuf { Encoding::Protobuf } else { Encoding::Json }));
-        }
-        Err(ApiError::of_answer(&parts, &body.collect_bytes().await?))
+        let (parts, body) = cluster.send(cluster.streams(), request).await?.into_parts();
+        let kind = parts.headers.get(CONTENT_TYPE);
+        let protobuf = kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()));
+        Ok(Self::of(body, if protobuf { Encoding::Protobuf } else { Encoding::Json }))
     }
 }
 

@@ -450,7 +450,7 @@ impl<T: Followed> Stream<T> {
             Some(_) if !self.target.whole => Encoding::Protobuf,
             _ => Encoding::Json,
         };
-        let asked = Messages::ask(self.cluster.streams(), request, best);
+        let asked = Messages::ask(&self.cluster, request, best);
         let messages = if send_initial_events {
             asked.await
         } else {
@@ -516,7 +516,7 @@ impl<T: Followed> Stream<T> {
         // It shares its bytes.
         let whole = message.clone();
         let glance =
-            if self.listed { T::glance(&whole, Timestamp::now(), self.quiet.hasher()) } else { None };
+            if self.listed { T::glance(&whole, self.cluster.now(), self.quiet.hasher()) } else { None };
         if let Some(glance) = &glance
             && self.quiet.holds(glance)
         {

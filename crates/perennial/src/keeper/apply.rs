@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use perennial_core::keeper::{End, Erasure, Mark, Patch, Plan, Seen, Write};
 use perennial_core::kept::Digest;
 use perennial_core::policy::Policy;
@@ -225,7 +225,7 @@ impl Apply {
         if self.condition && opens(&write.record, before.as_ref()) {
             // First: once the record is open, no other replica looks any more whether it was said.
             let uid = write.record.incarnation.uid;
-            match self.api.tell_restored(&write.record.node, uid, Timestamp::now()).await {
+            match self.api.tell_restored(&write.record.node, uid, self.api.cluster().now()).await {
                 // Whoever refuses that shall not keep anything from being recorded. It may be for good, or until what was
                 // granted just now is known everywhere: this replica says it again.
                 Err(error @ (ApiError::Forbidden(_) | ApiError::Invalid(_))) => {
@@ -245,7 +245,7 @@ impl Apply {
         let (node, ready) = self.api.patch_node(name, &patch).await?;
         if self.condition && patch.mark != Mark::None {
             // As soon as may be. Should this fail, it is said when the record is opened.
-            if let Err(error) = self.api.tell_restored(name, patch.uid, Timestamp::now()).await {
+            if let Err(error) = self.api.tell_restored(name, patch.uid, self.api.cluster().now()).await {
                 debug!(node = %name, %error, "the condition is set later");
             }
         }
@@ -290,7 +290,7 @@ impl Apply {
 
     async fn allowed(&self) -> Result<bool, ApiError> {
         let limit = self.policy.brake().limit(self.records);
-        self.brake.allows(&self.api, limit, Timestamp::now(), self.ask_again).await
+        self.brake.allows(&self.api, limit, self.api.cluster().now(), self.ask_again).await
     }
 }
 

@@ -93,7 +93,7 @@ impl Keeper {
             }
             return;
         }
-        let view = Self::view(&self.config, &self.policy, &self.roster);
+        let view = Self::view(&self.config, &self.policy, &self.roster, self.now());
         let birth = self.ledger.born(&comer, &view.cx);
         // Nothing is owed to it that a gate would wait for, where there is none.
         let owed = birth.owed && self.config.gate.is_some() && !comer.is_control_plane();
@@ -114,7 +114,7 @@ impl Keeper {
             to.send(()).ok();
             return;
         }
-        let now = jiff::Timestamp::now();
+        let now = self.now();
         if !self.ledger.node_read(&name, node, &self.config.installation, &self.policy, now) {
             // The watch is behind, by a whole life: it is about to tell.
             return;

@@ -68,7 +68,7 @@ impl Keeper {
     /// Folds what came of a plan into its line, and looks at it again. `removal` is the last removal of the record that was
     /// known when the plan was made.
     fn fold(&mut self, name: &Name, outcome: Outcome, removal: Version) {
-        let now = Timestamp::now();
+        let now = self.now();
         self.ledger.done(name);
         match outcome {
             Outcome::Overtaken(read) => {

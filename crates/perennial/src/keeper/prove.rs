@@ -1,6 +1,5 @@
 //! Looks an end up in etcd's history.
 
-use jiff::Timestamp;
 use perennial_core::keeper::{Answer, End, Proof, Verdict};
 use perennial_core::policy::Policy;
 use perennial_core::record::Version;
@@ -38,7 +37,7 @@ pub(crate) async fn prove(
         Err(error) => return Err(error),
     };
     // A machine that was not read is asked for once more, where it matters.
-    Ok(Some(whole.unwrap_or(last).into_end(deleted, api.installation(), policy, Timestamp::now())))
+    Ok(Some(whole.unwrap_or(last).into_end(deleted, api.installation(), policy, api.cluster().now())))
 }
 
 /// The `providerID` that `uid` had right before its deletion; `None` where it had none, or history does not tell.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::ledger::{Entry, Name};
 use super::metrics::Metrics;
 use super::window::{Kind, Story};
-use crate::cluster::{About, Teller, Told};
+use crate::cluster::{About, Clock, Teller, Told};
 
 /// How many keys an Event or a log line names before it only counts.
 const NAMED: usize = 12;
@@ -21,6 +21,7 @@ pub(crate) struct Report {
     pub(crate) teller: Teller,
     /// For whoever looks at the status page, where there is one.
     pub(crate) story: Option<Story>,
+    pub(crate) clock: Clock,
 }
 
 impl Report {
@@ -180,7 +181,7 @@ impl Report {
         text: impl Into<Cow<'static, str>>,
     ) {
         if let Some(story) = &self.story {
-            story.tell(kind, name, uid, text, Timestamp::now());
+            story.tell(kind, name, uid, text, self.clock.now());
         }
     }
 }

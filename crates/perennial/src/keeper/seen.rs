@@ -65,10 +65,10 @@ impl Keeper {
         };
         let (before, after) = (names(&self.roster), names(now));
         for name in after.iter().filter(|name| !before.contains(name)) {
-            story.tell(Kind::Member, name, None, "a replica is at work", Timestamp::now());
+            story.tell(Kind::Member, name, None, "a replica is at work", self.now());
         }
         for name in before.iter().filter(|name| !after.contains(name)) {
-            story.tell(Kind::Member, name, None, "a replica is gone", Timestamp::now());
+            story.tell(Kind::Member, name, None, "a replica is gone", self.now());
         }
     }
 

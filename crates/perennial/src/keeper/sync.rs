@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use perennial_core::keeper::{Seen, expired};
 use perennial_core::policy::Policy;
 use perennial_core::record::{State, Version};
@@ -164,7 +163,7 @@ impl Keeper {
             return;
         }
         self.records = self.ledger.counts().records;
-        let now = Timestamp::now();
+        let now = self.now();
         let (mut closed, mut due) = (Vec::new(), Vec::new());
         for (name, entry) in self.ledger.spent() {
             let Some(summary) = entry.seen().and_then(Seen::summary) else { continue };

@@ -12,7 +12,6 @@ mod saying;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use perennial_core::kept::Digest;
 use perennial_core::lister::{Lack, Paced, Page, Plan, Sight, Stamp, Versions, decide};
 use perennial_core::ranks::Turn;
@@ -356,7 +355,7 @@ impl Actor {
     /// Something came of one place.
     fn done(&mut self, done: Done) {
         self.shared.metrics.took(&done);
-        match self.places.fold(done, self.shared.retry_slowly, Timestamp::now()) {
+        match self.places.fold(done, self.shared.retry_slowly, self.shared.cluster.now()) {
             News::Failed { place, error } => {
                 warn!(listing = %self.id, place, kind = error.kind(), %error, "cannot publish; trying again");
             }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use perennial_core::lister::{Lack, Paced, Page, Plan, Sight, Stamp, Versions, decide};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -211,7 +210,7 @@ impl Single {
             places.put(&self.id, &opening, page, foreign, true);
             if places.is_busy() {
                 let done = places.done().await;
-                match places.fold(done, RETRY_SLOWLY, Timestamp::now()) {
+                match places.fold(done, RETRY_SLOWLY, self.cluster.now()) {
                     News::Failed { place, error } => {
                         warn!(place, kind = error.kind(), %error, "cannot publish");
                     }

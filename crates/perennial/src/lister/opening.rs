@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kube::api::GetParams;
 use kube::core::request::Request as Resource;
 use perennial_core::kept::Pairs;
@@ -104,6 +105,11 @@ struct Holder {
 impl Opening {
     pub(crate) fn new(cluster: Cluster) -> Self {
         Self { cluster }
+    }
+
+    /// The time, by the API server's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.cluster.now()
     }
 
     /// Opens a place of this listing. Talks to the API server alone, and only about the listing's own namespace.

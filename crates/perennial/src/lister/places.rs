@@ -373,7 +373,7 @@ impl Job {
     async fn remember(&self, destination: &Destination) {
         let Stamp { endpoints, digest, .. } = self.page.stamp;
         info!(listing = %self.id, place = self.place.name, endpoints, %digest, "published");
-        if let Err(error) = destination.keep(&self.page, Timestamp::now()).await {
+        if let Err(error) = destination.keep(&self.page, self.opening.now()).await {
             warn!(listing = %self.id, place = self.place.name, %error, "the history lacks a page; tried again with the next");
         }
     }

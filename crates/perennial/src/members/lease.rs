@@ -76,7 +76,7 @@ impl LeaseObject {
             .map(|d| d.min(LONGEST))
     }
 
-    /// When it was last renewed, by the clock of whoever did. People are told; replicas do not go by it.
+    /// When it was last renewed, by the API server's clock. People are told; replicas do not go by it.
     pub(crate) fn renewed(&self) -> Option<Timestamp> {
         self.spec.as_ref()?.renew_time
     }
@@ -119,6 +119,7 @@ impl Leases {
     pub(crate) fn new(cluster: Cluster, config: &MembersConfig) -> Self {
         let roles: Vec<_> = config.roles.iter().map(|role| role.as_str()).collect();
         Self {
+            since: cluster.now(),
             cluster,
             resource: Resource::new(format!(
                 "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
@@ -129,7 +130,6 @@ impl Leases {
             roles: roles.join(","),
             keeps: config.roles.iter().any(|role| *role != Role::List),
             duration: config.lease,
-            since: Timestamp::now(),
         }
     }
 
@@ -168,7 +168,7 @@ impl Leases {
                 // Whole seconds are all that a Lease can say.
                 "leaseDurationSeconds": self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0),
                 "acquireTime": micro_time(self.since),
-                "renewTime": micro_time(Timestamp::now()),
+                "renewTime": micro_time(self.cluster.now()),
             },
         });
         let params = PostParams { field_manager: Some("perennial".to_owned()), ..PostParams::default() };

@@ -2,6 +2,7 @@
 //!
 //! The world is that of `keeper/main.rs`; a person is whoever types. What is shown is compared with snapshots, in which ages,
 //! uids and times are replaced: `INSTA_UPDATE=always cargo test -p perennial --test cli` writes them anew.
+#![expect(clippy::disallowed_methods, reason = "tests run on the API server's machine")]
 #![allow(
     clippy::unwrap_used,
     clippy::float_cmp,

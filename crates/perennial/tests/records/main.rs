@@ -11,6 +11,7 @@
 mod audit;
 mod brake;
 mod broken;
+mod clocks;
 mod collection;
 mod hands;
 mod identity;

@@ -86,6 +86,21 @@ async fn rights_wait_for_the_provider_id_and_come_back_with_it() {
 }
 
 #[tokio::test]
+async fn privileged_labels_follow_the_provider_id_though_the_replicas_clock_is_two_hours_ahead() {
+    let world = World::without_keeper("").await;
+    let keeper = world.start_keeper_with_clock(2, "").await;
+    world.with_rights_away(Some("cloud://a")).await;
+    world.register(NODE, &pairs([])).await;
+    world.labels_become(NODE, &plain()).await;
+    let open = |record: &Record| record.state == State::Open && waiting(record) == rights();
+    world.record_becomes(NODE, "is open while privileged labels wait", open).await;
+
+    world.identify(NODE, "cloud://a").await;
+    world.labels_become(NODE, &all()).await;
+    assert!(keeper.stop().await.unwrap().success());
+}
+
+#[tokio::test]
 async fn rights_that_wait_survive_another_death() {
     let world = World::start().await;
     world.with_rights_away(Some("cloud://a")).await;

@@ -2,6 +2,7 @@
 //! or fails to do keeps one from registering.
 //!
 //! The world is that of `keeper/main.rs`.
+#![expect(clippy::disallowed_methods, reason = "tests run on the API server's machine")]
 #![allow(
     clippy::unwrap_used,
     clippy::float_cmp,

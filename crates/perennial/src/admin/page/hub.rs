@@ -18,6 +18,7 @@ use tokio_util::sync::DropGuard;
 
 use super::fold::fold;
 use super::{Leash, Sources, wire};
+use crate::cluster::Clock;
 use crate::keeper::Window;
 use crate::keeper::ledger::Name;
 use crate::keeper::window::{Cell, Cells, Fleet};
@@ -103,6 +104,7 @@ struct Told {
 
 pub(super) struct Hub {
     sources: Sources,
+    clock: Clock,
     from: mpsc::Receiver<Client>,
     clients: Vec<Client>,
     /// `None` while nobody looks.
@@ -114,11 +116,23 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    pub(super) fn new(sources: Sources) -> (Door, Self) {
+    pub(super) fn new(sources: Sources, clock: Clock) -> (Door, Self) {
         let (to, from) = mpsc::channel(STREAMS);
         let door = Door { permits: Arc::new(Semaphore::new(STREAMS)), to };
         let now = Instant::now();
-        (door, Self { sources, from, clients: Vec::new(), told: None, spoke: now, greeted: now, left: now })
+        (
+            door,
+            Self {
+                sources,
+                clock,
+                from,
+                clients: Vec::new(),
+                told: None,
+                spoke: now,
+                greeted: now,
+                left: now,
+            },
+        )
     }
 
     pub(super) async fn run(mut self) {
@@ -155,7 +169,7 @@ impl Hub {
 
     /// Finds out what changed, tells everybody, and greets those who are new with all there is.
     async fn tell(&mut self) {
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let mut told = self.told.take().unwrap_or_default();
         let fleet = match &self.sources.window {
             Some(window) => ask(window, !told.known).await,

@@ -93,7 +93,8 @@ impl Desk {
         let (node, record) = tokio::time::timeout(PATIENCE, reads).await.map_err(|_| Refused::Unread)?;
         let (node, record) = (node.map_err(|_| Refused::Unread)?, record.map_err(|_| Refused::Unread)?);
         let policy = self.policy.borrow().clone();
-        let live = node.ok().map(|node| node.into_live(self.api.installation(), &policy, Timestamp::now()));
+        let live =
+            node.ok().map(|node| node.into_live(self.api.installation(), &policy, self.api.cluster().now()));
         let body = record.ok().map(|object| object.whole(name, self.api.seals()).body);
         let recorded = match &body {
             Some(Body::Whole(record)) => Some(&**record),

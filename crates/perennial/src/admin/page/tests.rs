@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::admin::{Readiness, Server, routes_with_page};
+use crate::cluster::Clock;
 use crate::lister::order::Id;
 use crate::members::Live;
 use filled::{Deed, Filled};
@@ -259,7 +260,7 @@ async fn whoever_does_not_keep_up_is_cut_off_and_when_nobody_looks_nothing_is_no
     filled.fill(2);
     let (deeds, to_do) = mpsc::channel(8);
     let answering = tokio::spawn(filled.answer(window.questions().unwrap(), to_do));
-    let (door, hub) = Hub::new(sources(window.clone()).0);
+    let (door, hub) = Hub::new(sources(window.clone()).0, Clock::default());
     let _tasks = [AbortOnDropHandle::new(answering), AbortOnDropHandle::new(tokio::spawn(hub.run()))];
     let leash = Leash::default();
     let stream = door.enter(&leash).unwrap();

@@ -68,14 +68,19 @@ struct NodeLabels {
 }
 
 /// Reads a file: an export, or what kubectl says of ConfigMaps, as JSON or YAML. The error is every problem in it.
-pub(super) fn text(text: &str, policy: &Policy, skip_unknown: bool) -> Result<Read, Vec<String>> {
+pub(super) fn text(
+    text: &str,
+    policy: &Policy,
+    skip_unknown: bool,
+    now: Timestamp,
+) -> Result<Read, Vec<String>> {
     let Some(first) = text.lines().find(|line| !line.trim().is_empty()) else {
         return Err(vec!["there is nothing in it".to_owned()]);
     };
     if let Ok(header) = serde_json::from_str::<Header>(first) {
         return lines(text, &header);
     }
-    config_maps(objects(text)?, policy, skip_unknown)
+    config_maps(objects(text)?, policy, skip_unknown, now)
 }
 
 /// Reads an export.
@@ -150,6 +155,7 @@ pub(super) fn config_maps(
     maps: Vec<ConfigMap>,
     policy: &Policy,
     skip_unknown: bool,
+    now: Timestamp,
 ) -> Result<Read, Vec<String>> {
     let (mut read, mut problems) = (Read::default(), Vec::new());
     for map in maps {
@@ -160,9 +166,10 @@ pub(super) fn config_maps(
         let record = if let Some(node) = record_node(name, annotated) {
             Record::parse(node, data.get(DATA_KEY).map(String::as_str)).map_err(|error| error.to_string())
         } else if let (Some(node), Some(state)) = (name.strip_prefix(NODE_LABELS), data.get(STATE_JSON)) {
-            node_labels(node, state).map(|(labels, at)| older(node, labels, at, policy, &mut read.notes))
+            node_labels(node, state)
+                .map(|(labels, at)| older(node, labels, at.unwrap_or(now), policy, &mut read.notes))
         } else if is_slashed(&data) {
-            Ok(older(name, slashed(data), None, policy, &mut read.notes))
+            Ok(older(name, slashed(data), now, policy, &mut read.notes))
         } else if skip_unknown || is_beside_the_point(name, &data) {
             if name != ROOT_CA {
                 read.notes.push(format!("{place} is passed over"));
@@ -212,13 +219,7 @@ fn slashed(data: Pairs) -> Pairs {
 }
 
 /// What an older tool remembered, as far as the policy keeps it. They kept labels alone, and often all of them.
-fn older(
-    node: &str,
-    labels: Pairs,
-    at: Option<Timestamp>,
-    policy: &Policy,
-    notes: &mut Vec<String>,
-) -> Record {
+fn older(node: &str, labels: Pairs, at: Timestamp, policy: &Policy, notes: &mut Vec<String>) -> Record {
     let content = Content { labels, ..Content::default() };
     let rule = policy.rule_for(&content.labels, None);
     let kept = rule.map(|rule| rule.keep(&content)).unwrap_or_default();
@@ -235,7 +236,7 @@ fn older(
         kept,
         waiting: WaitingKeys::new(),
         previous: Vec::new(),
-        captured_at: at.unwrap_or_else(Timestamp::now),
+        captured_at: at,
         kept_since: None,
         deleted_at: None,
         sequence: 1,

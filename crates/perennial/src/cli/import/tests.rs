@@ -41,7 +41,7 @@ fn record(node: &str, labels: &[(&str, &str)]) -> Record {
 }
 
 fn read(text: &str) -> Result<Vec<Record>, Vec<String>> {
-    let read = read::text(text, &Policy::default(), false)?;
+    let read = read::text(text, &Policy::default(), false, Timestamp::UNIX_EPOCH)?;
     Ok(check::check(read.found)?.into_iter().map(|found| found.record).collect())
 }
 

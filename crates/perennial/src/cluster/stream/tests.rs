@@ -255,7 +255,7 @@ async fn an_event_that_cannot_be_read_comes_again_if_the_object_cannot_be_read_e
 #[tokio::test]
 async fn every_word_of_a_newborn_and_every_one_of_a_list_is_told() {
     let mut heard = Heard::new();
-    let now = Timestamp::now().to_string();
+    let now = heard.stream.cluster.now().to_string();
     heard.hear("MODIFIED", 1, "blue", &now).await;
     heard.hear("MODIFIED", 2, "blue", &now).await;
     assert_eq!(heard.told(), [("applied", vec![1]), ("applied", vec![2])]);

@@ -1,6 +1,5 @@
 //! What is told of a listing: its status, and how it stands.
 
-use jiff::Timestamp;
 use perennial_core::kept::Digest;
 use perennial_core::lister::{Stamp, Versions};
 use tokio::time::Instant;
@@ -30,7 +29,7 @@ impl Actor {
             said: &object.status,
             destinations: self.places.statuses(),
         };
-        let status = project(&view, Timestamp::now());
+        let status = project(&view, self.shared.cluster.now());
         if status == object.status {
             self.unsaid = None;
             self.places.told();

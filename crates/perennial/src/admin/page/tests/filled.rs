@@ -1,5 +1,6 @@
 //! A real ledger, filled without a cluster: plans are carried out in memory, and questions are answered as the keeper
 //! answers them.
+#![expect(clippy::disallowed_methods, reason = "there is no API server here")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
