@@ -200,7 +200,7 @@ async fn a_record_that_a_person_removed_is_not_written_again_by_the_replica_that
     let [records, count] = [world.metric_of("a", "records"), f64::from(u32::try_from(nodes.len()).unwrap())];
     // There is something to write, and so all that the nodes bear is at hand.
     let writes = || Matcher::on("configmaps").verbs([Verb::Create, Verb::Update]);
-    let hindered = proxies.each_ref().map(|proxy| proxy.inject(writes(), Fault::Refuse(429)));
+    let hindered = proxies.each_ref().map(|proxy| proxy.inject(writes(), Fault::Refuse(500)));
     for node in &nodes {
         world.label(node, "team", Some("green")).await;
     }

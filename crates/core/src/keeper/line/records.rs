@@ -137,8 +137,8 @@ impl Line {
             Some(record) if known.version < record.version => {
                 (self.ends.last().map_or(0, |end| end.version).max(self.version()), life)
             }
-            // It cannot be read: it may have been closed.
-            None if !self.ends.iter().any(|end| Some(end.uid) == named) => (0, None),
+            // What was in it is not known: it may have been closed, and collected.
+            None if due && !self.ends.iter().any(|end| Some(end.uid) == named) => (0, None),
             // Who died after the removal was not away then, or had yet to be born.
             Some(_) | None => (until, life),
         }

@@ -278,6 +278,18 @@ fn a_record_that_is_found_gone_unread_is_forgotten_only_with_a_life_that_it_name
 }
 
 #[test]
+fn a_record_that_was_to_be_read_again_is_forgotten_by_whoever_removes_it_before_it_is_due() {
+    let mut line = line();
+    line.record_seen(seen(1000, open(U1, 10).label("a", "1")));
+    sees(&mut line, live(U1, 20).label("a", "2"));
+    let RecordSight::Seen(seen) = &mut line.record else { unreachable!("it was just seen") };
+    seen.body = Body::Unread { hint: Some(U1) };
+    line.record_removed(U4, 1001, 1001, false);
+    line.node_ended(end(U1, 30).label("a", "2"));
+    assert_eq!(uids(&line), [0; 0]);
+}
+
+#[test]
 fn a_record_that_went_on_to_another_life_has_accounted_for_the_one_it_named() {
     for (record, left) in [
         (open(U3, 40).label("b", "1"), vec![2]),
