@@ -19,12 +19,15 @@ mod history;
 mod judge;
 mod life;
 mod owed;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod versions;
 mod violation;
 
 pub use follow::Oracle;
 pub use history::{Entry, Fact, HAND, Sighting, Told};
 pub use judge::{Judge, Tally};
+pub use versions::Versions;
 pub use violation::{Breach, Violation};

@@ -173,6 +173,12 @@ impl Proxy {
         self.shared.state().waiting
     }
 
+    /// The calls from this index on, in order.
+    #[must_use]
+    pub fn journal_since(&self, index: u64) -> Vec<Entry> {
+        self.shared.state().journal.since(index)
+    }
+
     /// Every call so far (the last 200,000), in order.
     #[must_use]
     pub fn journal(&self) -> Vec<Entry> {

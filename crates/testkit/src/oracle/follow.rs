@@ -10,6 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use futures::{AsyncBufReadExt as _, TryStreamExt as _, future::select_ok};
 use http::Request;
 use kube::Client;
+use perennial_core::policy::Policy;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -32,8 +33,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A [`Judge`] that sees everything that happens in a control plane, in order, from a known version on.
 ///
-/// The control plane must store JSON (`--storage-media-type=application/json`). The API server may come and go,
-/// and so may etcd; only a history that is compacted before it was seen is an error, so call [`Oracle::fence`] first.
+/// The API server may store JSON or protobuf. It may come and go, and so may etcd; only a history that is compacted before it was seen is an error, so call [`Oracle::fence`] first.
 pub struct Oracle {
     /// One for each etcd member. All of them are followed: any may be dead, frozen or behind.
     etcd: Vec<Client>,
@@ -124,6 +124,13 @@ impl Oracle {
         shared.judge.forget();
         shared.checkpoint = shared.judge.clone();
         shared.log.clear();
+    }
+
+    /// Judges by this policy from now on. All nodes must have been forgotten right before.
+    pub fn change_policy(&self, policy: Policy) {
+        let mut shared = lock(&self.shared);
+        shared.judge.change_policy(policy);
+        shared.checkpoint = shared.judge.clone();
     }
 
     /// Time is over, see [`Judge::out_of_time`].

@@ -1,18 +1,17 @@
 //! What happened, one entry a change, in the order in which etcd took it.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-};
-
 use anyhow::Context;
 use perennial_core::{
-    kept::Pairs,
+    keeper::Hand,
+    kept::{Content, Kept, Pairs, Taint},
     record::{DATA_KEY, Record, Summary, record_node},
 };
-use serde::Deserialize;
-use serde_json::Value;
 use uuid::Uuid;
+
+use super::{
+    stored::{StoredMap, StoredNode},
+    versions::Versions,
+};
 
 /// The annotation that people and kubelets of a test change with every write of theirs, each time to a value that
 /// was never there before. Whatever else changes a Node is a keeper.
@@ -60,24 +59,32 @@ pub struct Sighting {
     pub labels: Pairs,
     /// Its annotations but for [`HAND`].
     pub annotations: Pairs,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// It is cordoned.
+    pub unschedulable: bool,
     /// The hand that wrote last.
     pub hand: Option<String>,
     /// It has a deletionTimestamp.
     pub terminating: bool,
-    /// A fingerprint of everything else: spec, status, finalizers, owners.
+    /// A fingerprint of everything else: the rest of the spec, status, finalizers, owners.
     pub rest: u64,
 }
 
 /// What the driver knows and history does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Whoever may write now saw every life end, but for some that ended up to these versions.
+    /// The replicas that may write now saw every life end, but for some that ended at these versions.
     Missed {
-        /// What ended up to this version may have been missed by one of them.
-        by_one: u64,
-        /// What ended up to this version may have been missed by all of them, or was seen by none who is able to act.
-        by_all: u64,
+        /// One of the replicas may have missed what ended at these versions.
+        by_one: Versions,
+        /// Every replica may have missed what ended at these versions, or no replica that saw it is able to act.
+        by_all: Versions,
     },
+    /// A person is about to remove the record of this node. Its next removal is theirs.
+    Removing(String),
+    /// That removal is over, whether or not there was a record.
+    Removed(String),
     /// All replicas are in step, and nothing is being done to them.
     Calm,
     /// etcd has forgotten, or a replica was told so, what lies before this version.
@@ -150,20 +157,7 @@ impl Entry {
 }
 
 fn read_record(node: &str, value: &[u8]) -> Result<Box<Record>, String> {
-    #[derive(Deserialize)]
-    struct Stored {
-        metadata: Meta,
-        #[serde(default)]
-        data: BTreeMap<String, String>,
-    }
-    #[derive(Deserialize)]
-    struct Meta {
-        #[serde(default)]
-        labels: Pairs,
-        #[serde(default)]
-        annotations: Pairs,
-    }
-    let Stored { metadata, data } = serde_json::from_slice(value).map_err(|error| error.to_string())?;
+    let StoredMap { metadata, data } = StoredMap::read(value).map_err(|error| error.to_string())?;
     let text = data.get(DATA_KEY).map(String::as_str);
     let record = Record::parse(node, text).map_err(|error| error.to_string())?;
     // Replicas follow records by their metadata alone: what that says is as good as the record itself.
@@ -180,30 +174,45 @@ fn read_record(node: &str, value: &[u8]) -> Result<Box<Record>, String> {
 
 impl Sighting {
     fn read(value: &[u8]) -> anyhow::Result<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Meta {
-            uid: Uuid,
-            #[serde(default)]
-            labels: Pairs,
-            #[serde(default)]
-            annotations: Pairs,
-            #[serde(default)]
-            deletion_timestamp: Option<String>,
-        }
-        let mut object: Value = serde_json::from_slice(value)?;
-        let mut rest = object["metadata"].take();
-        let Meta { uid, labels, mut annotations, deletion_timestamp } = Meta::deserialize(&rest)?;
-        // What is judged by itself, and what the API server writes of its own accord.
-        if let Some(rest) = rest.as_object_mut() {
-            for key in ["labels", "annotations", "managedFields", "deletionTimestamp", "generation"] {
-                rest.remove(key);
-            }
-        }
-        let mut hasher = DefaultHasher::new();
-        (object.to_string(), rest.to_string()).hash(&mut hasher);
+        let StoredNode { uid, labels, mut annotations, terminating, taints, unschedulable, rest } =
+            StoredNode::read(value)?;
         let hand = annotations.remove(HAND);
-        let terminating = deletion_timestamp.is_some();
-        Ok(Self { uid, labels, annotations, hand, terminating, rest: hasher.finish() })
+        Ok(Self { uid, labels, annotations, taints, unschedulable, hand, terminating, rest })
     }
+
+    /// What it bears, as a policy is asked about it.
+    pub(super) fn content(&self) -> Content {
+        let Self { labels, annotations, taints, unschedulable, .. } = self;
+        Content {
+            labels: labels.clone(),
+            annotations: annotations.clone(),
+            taints: taints.clone(),
+            unschedulable: *unschedulable,
+            ..Content::default()
+        }
+    }
+
+    /// Everything that it bears, as one set of pairs; see [`flat`].
+    pub(super) fn pairs(&self) -> Pairs {
+        let Content { labels, annotations, taints, unschedulable, .. } = self.content();
+        flat(&Kept { labels, annotations, taints, unschedulable })
+    }
+
+    /// What people asked for by annotation.
+    pub(super) fn asked(&self) -> Hand {
+        Hand::read(&self.annotations)
+    }
+}
+
+/// Labels, annotations, taints and cordon as one set of pairs, so that all are judged alike. Labels keep their keys; the
+/// keys of all others contain a space, which no key of Kubernetes does.
+pub(super) fn flat(kept: &Kept) -> Pairs {
+    let Kept { labels, annotations, taints, unschedulable } = kept;
+    let mut all = labels.clone();
+    all.extend(annotations.iter().map(|(key, value)| (format!("annotation {key}"), value.clone())));
+    let taints =
+        taints.iter().map(|Taint { key, effect, value }| (format!("taint {key}:{effect}"), value.clone()));
+    all.extend(taints);
+    all.extend(unschedulable.then(|| ("the cordon".to_owned(), "yes".to_owned())));
+    all
 }

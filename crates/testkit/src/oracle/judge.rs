@@ -9,12 +9,12 @@ use std::{
 };
 
 use perennial_core::{
-    kept::{Content, Pairs},
+    kept::{Content, Kept, Pairs},
     policy::Policy,
 };
 
 use super::{
-    history::{Entry, Fact, Told},
+    history::{Entry, Fact, Sighting, Told, flat},
     life::{Leniency, Name},
     timeline::Timeline,
     violation::{Breach, Violation},
@@ -61,7 +61,9 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Judges keepers that have this policy, which keeps nothing but labels, and this name of their installation.
+    /// Judges keepers that have this policy and this name of their installation.
+    ///
+    /// The policy must not hold another `merge` than `missing`, nor another `identity` than `name`: these are not judged.
     #[must_use]
     pub fn new(policy: Policy, installation: &str) -> Self {
         Self {
@@ -95,8 +97,16 @@ impl Judge {
     fn told(&mut self, version: u64, told: &Told) {
         match told {
             Told::Missed { by_one, by_all } => {
-                self.leniency.missed_by_one = *by_one;
-                self.leniency.missed_by_all = *by_all;
+                self.leniency.missed_by_one = by_one.clone();
+                self.leniency.missed_by_all = by_all.clone();
+            }
+            Told::Removing(node) => {
+                self.names.entry(node.clone()).or_default().removing = true;
+            }
+            Told::Removed(node) => {
+                if let Some(name) = self.names.get_mut(node) {
+                    name.removing = false;
+                }
             }
             Told::Calm => self.calm(),
             Told::Compacted(at) => {
@@ -128,14 +138,10 @@ impl Judge {
 
     /// Everything agrees and everybody is in step: what came before does not matter any more.
     fn calm(&mut self) {
-        self.leniency = Leniency::default();
+        let leniency = std::mem::take(&mut self.leniency);
         self.confused = false;
         for name in self.names.values_mut() {
-            if name.live.is_some() {
-                name.square();
-            } else if let Some(content) = name.record.as_ref().map(|record| record.kept.labels.clone()) {
-                name.resolved(u64::MAX, &content);
-            }
+            name.calm(&leniency);
         }
     }
 
@@ -147,6 +153,11 @@ impl Judge {
         for record in records.filter(|record| record.version > version) {
             record.version = 0;
         }
+    }
+
+    /// Judges keepers that have this policy from now on. All nodes must have been forgotten before.
+    pub(super) fn change_policy(&mut self, policy: Policy) {
+        self.policy = Arc::new(policy);
     }
 
     /// Forgets all nodes: they are away, their records are closed, and they will not come back. The records stay.
@@ -161,7 +172,7 @@ impl Judge {
     /// Nodes that do not agree with their records yet, and why.
     #[must_use]
     pub fn unsettled(&self) -> Vec<(String, String)> {
-        let why = |(name, lives): (&String, &Name)| Some((name.clone(), lives.unsettled(self.leniency)?));
+        let why = |(name, lives): (&String, &Name)| Some((name.clone(), lives.unsettled(&self.leniency)?));
         self.names.iter().filter_map(why).collect()
     }
 
@@ -206,15 +217,22 @@ impl Judge {
         self.written
     }
 
-    /// Whether it judges what becomes of this label.
+    /// Whether it judges what becomes of all of this.
     #[must_use]
-    pub fn keeps(&self, key: &str) -> bool {
-        self.kept(&Pairs::from([(key.to_owned(), String::new())])).contains_key(key)
+    pub fn keeps(&self, all: &Kept) -> bool {
+        let Kept { labels, annotations, taints, unschedulable } = all.clone();
+        let content = Content { labels, annotations, taints, unschedulable, ..Content::default() };
+        self.keep(&content) == flat(all)
     }
 
-    fn kept(&self, labels: &Pairs) -> Pairs {
-        let content = Content { labels: labels.clone(), ..Content::default() };
-        self.policy.rule_for(labels, None).map(|rule| rule.keep(&content).labels).unwrap_or_default()
+    /// What is kept of a Node, as one set of pairs.
+    fn kept(&self, seen: &Sighting) -> Pairs {
+        self.keep(&seen.content())
+    }
+
+    fn keep(&self, content: &Content) -> Pairs {
+        let rule = self.policy.rule_for(&content.labels, None);
+        flat(&rule.map(|rule| rule.keep(content)).unwrap_or_default())
     }
 
     /// A keeper wrote.

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 
 use perennial_core::kept::Pairs;
 
+use super::{life::Pool, timeline::pairs};
+
 /// Beyond so many accounts hardly one is wrong any more.
 const MOST: usize = 512;
 
@@ -30,6 +32,38 @@ pub(super) enum Excuse<'a> {
     Unnamed,
     /// Its end is gone from history: what was recorded of it counts instead.
     Unproved(&'a Pairs),
+}
+
+/// What is owed: one of some accounts, and beneath it any part of what may or may not be remembered.
+#[derive(Clone, Debug)]
+pub(super) struct Owed {
+    pub(super) accounts: BTreeSet<Pairs>,
+    pub(super) pool: Pool,
+}
+
+impl Owed {
+    /// Whether this is what is owed.
+    pub(super) fn contains(&self, content: &Pairs) -> bool {
+        if self.pool.is_empty() {
+            return self.accounts.contains(content);
+        }
+        let loose = |key: &String, value: &String| self.pool.contains(&(key.clone(), value.clone()));
+        self.accounts.iter().any(|account| {
+            account.iter().all(|(key, value)| content.get(key) == Some(value))
+                && content.iter().all(|(key, value)| account.contains_key(key) || loose(key, value))
+        })
+    }
+
+    /// The accounts, as a person reads them.
+    pub(super) fn text(&self) -> String {
+        let all: Vec<String> = self.accounts.iter().map(pairs).collect();
+        let beneath = if self.pool.is_empty() {
+            String::new()
+        } else {
+            format!(" over any of {}", pairs(&self.pool.iter().cloned().collect()))
+        };
+        all.join(" or ") + &beneath
+    }
 }
 
 /// Every account of what is owed. `None` if there are too many to tell.

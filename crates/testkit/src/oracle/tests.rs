@@ -3,5 +3,7 @@
 mod breaches;
 mod excuses;
 mod histories;
+mod kinds;
 mod lives;
+mod people;
 mod script;

@@ -8,7 +8,7 @@ use perennial_core::{
 };
 use uuid::Uuid;
 
-use super::history::Sighting;
+use super::history::{Sighting, flat};
 
 /// So many lines of one node are remembered.
 const MOST: usize = 60;
@@ -71,30 +71,31 @@ pub(super) fn node(who: &str, before: Option<&Sighting>, after: &Sighting, kept:
     let Some(before) = before else {
         return Some(format!("{who}: node {} is born, kept {}", short(after.uid), pairs(kept)));
     };
-    let labels = changes(&before.labels, &after.labels);
-    let annotations = changes(&before.annotations, &after.annotations);
+    let changed = changes(&before.pairs(), &after.pairs());
     let dying = if after.terminating && !before.terminating { "is being deleted" } else { "" };
     let rest = if who == "keeper" && before.rest != after.rest { "and more" } else { "" };
-    let told: Vec<&str> =
-        [&*labels, &*annotations, dying, rest].into_iter().filter(|t| !t.is_empty()).collect();
+    let told: Vec<&str> = [&*changed, dying, rest].into_iter().filter(|t| !t.is_empty()).collect();
     (!told.is_empty() || who == "keeper")
         .then(|| format!("{who}: node {} {}", short(after.uid), told.join(" ")))
 }
 
 /// A record as it was written.
 pub(super) fn record(record: &Record) -> String {
-    let Record { state, incarnation, version, kept, sequence, unproved, given, .. } = record;
+    let Record { state, incarnation, version, kept, sequence, unproved, given, paused, .. } = record;
     let mut text = format!(
         "keeper: record {}({})@{version} #{sequence} {}",
         state.as_str(),
         short(incarnation.uid),
-        pairs(&kept.labels)
+        pairs(&flat(kept))
     );
     if let Some(doubt) = unproved {
         text.extend([" unproved(", &short(doubt.uid), " from ", doubt.from.as_str(), ")"]);
     }
     if *given && *state == State::Open {
         text.push_str(" given");
+    }
+    if *paused {
+        text.push_str(" paused");
     }
     text
 }

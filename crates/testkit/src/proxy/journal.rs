@@ -43,6 +43,12 @@ impl Journal {
         self.entries.get_mut(usize::try_from(index.checked_sub(first)?).ok()?)
     }
 
+    /// Those from this index on.
+    pub(super) fn since(&self, index: u64) -> Vec<Entry> {
+        let new = self.entries.iter().rev().take_while(|entry| entry.call.index >= index).count();
+        self.entries.iter().skip(self.entries.len() - new).cloned().collect()
+    }
+
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.entries.iter().cloned().collect()
     }

@@ -15,8 +15,12 @@ use perennial_testkit::{
 use serde_json::{Value, json};
 
 async fn start() -> (ControlPlane, Oracle, Api<Node>) {
-    let json = "--storage-media-type=application/json";
-    let plane = ControlPlane::builder().without_audit().apiserver_flag(json).start().await.unwrap();
+    start_storing("application/vnd.kubernetes.protobuf").await
+}
+
+async fn start_storing(media_type: &str) -> (ControlPlane, Oracle, Api<Node>) {
+    let stores = format!("--storage-media-type={media_type}");
+    let plane = ControlPlane::builder().without_audit().apiserver_flag(&stores).start().await.unwrap();
     let oracle = Oracle::follow(&plane, Judge::new(Policy::default(), "perennial")).await.unwrap();
     let nodes = Api::all(plane.admin());
     (plane, oracle, nodes)
@@ -68,6 +72,51 @@ async fn a_write_that_no_hand_made_is_a_keepers() {
     oracle.fence().await.unwrap();
     let broken: Vec<Breach> = oracle.look(|judge| judge.violations().iter().map(|one| one.breach).collect());
     assert!(broken.contains(&Breach::Taken), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_node_reads_the_same_whether_the_api_server_stores_json_or_protobuf() {
+    for media_type in ["application/json", "application/vnd.kubernetes.protobuf"] {
+        let (_plane, oracle, nodes) = start_storing(media_type).await;
+        create(&nodes, 0, "1").await;
+        // A hand's changes, of every kind, are a hand's; a status alone is nobody's business.
+        let spec =
+            json!({ "unschedulable": true, "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}] });
+        let metadata =
+            json!({ "annotations": {HAND: "2", "example.com/note": "x"}, "labels": {"team": null} });
+        let patch = Patch::Merge(json!({ "metadata": metadata, "spec": spec }));
+        nodes.patch(&node_name(0), &PatchParams::default(), &patch).await.unwrap();
+        oracle.fence().await.unwrap();
+        assert_eq!(oracle.look(|judge| judge.violations().to_vec()), [], "{media_type}");
+
+        let takes = [
+            (json!({ "spec": {"unschedulable": null} }), "-the cordon"),
+            (json!({ "spec": {"taints": null} }), "-taint a:NoSchedule"),
+            (
+                json!({ "metadata": {"annotations": {"example.com/note": null}} }),
+                "-annotation example.com/note",
+            ),
+            (json!({ "metadata": {"labels": {"pool": null}} }), "-pool"),
+        ];
+        for (index, (patch, what)) in takes.into_iter().enumerate() {
+            let node = 1 + index;
+            create(&nodes, node, &format!("3-{index}")).await;
+            let hand = json!({ "annotations": {HAND: format!("4-{index}"), "example.com/note": "x"} });
+            let spec = json!({ "unschedulable": true, "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}] });
+            let bears = Patch::Merge(json!({ "metadata": hand, "spec": spec }));
+            nodes.patch(&node_name(node), &PatchParams::default(), &bears).await.unwrap();
+            nodes.patch(&node_name(node), &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+            oracle.fence().await.unwrap();
+            let taken = oracle.look(|judge| {
+                let of_node = judge.violations().iter().filter(|one| one.node == node_name(node));
+                of_node
+                    .filter(|one| one.breach == Breach::Taken)
+                    .map(|one| one.what.clone())
+                    .collect::<Vec<_>>()
+            });
+            assert!(taken.iter().any(|one| one.contains(what)), "{media_type}: {what}: {taken:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, ensure};
-use perennial_core::policy::Policy;
+use perennial_core::{kept::Kept, policy::Policy};
 use perennial_testkit::{
     ControlPlane, Snapshot,
     oracle::{Judge, Oracle, Told},
@@ -38,9 +38,11 @@ impl Cluster {
         let plane = plane.without_audit().apiserver_flag(json).start().await?;
         let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
         let judge = Judge::new(Policy::default(), NAMESPACE);
-        for key in KEYS {
-            ensure!(judge.keeps(key), "nobody would judge what becomes of {key}");
-        }
+        let labels = KEYS.map(|key| (key.to_owned(), String::new())).into();
+        ensure!(
+            judge.keeps(&Kept { labels, ..Kept::default() }),
+            "nobody would judge what becomes of {KEYS:?}"
+        );
         let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
         let arguments = arguments.to_vec();
         let mut cluster = Self {

@@ -136,7 +136,7 @@ impl Cluster {
     pub(crate) async fn heal(&mut self, replicas: usize) -> anyhow::Result<()> {
         self.note("all is healed".to_owned());
         self.snapshot = None;
-        self.foresee_start_of_all();
+        self.foresee_start_of_all(replicas);
         while self.replicas.len() > replicas {
             if let Some(mut replica) = self.replicas.pop() {
                 replica.heal().await?;

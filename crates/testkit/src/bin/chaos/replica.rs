@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path, time::Duration};
 use anyhow::Context;
 use perennial_testkit::{
     KeeperBuilder, KeeperProcess,
-    proxy::{Injection, Proxy},
+    proxy::{Call, Injection, Proxy},
 };
 
 use crate::{ears::Ears, plan::Wire, wire::Line};
@@ -114,6 +114,37 @@ impl Replica {
     /// How many calls it made so far.
     pub(crate) fn calls(&self) -> u64 {
         self.line.calls()
+    }
+
+    /// The calls that it made since it had made so many.
+    pub(crate) fn calls_since(&self, calls: u64) -> Vec<Call> {
+        self.line.calls_since(calls)
+    }
+
+    /// Whether it is told of every change of a node now.
+    pub(crate) fn follows_nodes(&self) -> bool {
+        self.line.follows_nodes()
+    }
+
+    /// How often it had to list the nodes anew, by its own count; `None` if it does not answer.
+    pub(crate) async fn unobserved(&self) -> Option<u64> {
+        self.counts("perennial_unobserved_total").await
+    }
+
+    /// Whether it knows of so many members, itself among them, is told of every change, and has nothing under way.
+    pub(crate) async fn sees_members(&self, many: usize) -> bool {
+        let known = self.counts("perennial_member_live").await;
+        let inflight = self.counts("perennial_inflight").await;
+        self.line.follows() && known == u64::try_from(many).ok() && inflight == Some(0)
+    }
+
+    /// One of its metrics, where that is a whole number.
+    async fn counts(&self, name: &str) -> Option<u64> {
+        if self.state != State::Up {
+            return None;
+        }
+        let metrics = self.process.metrics().await.ok()?;
+        metrics.get(name)?.to_string().parse().ok()
     }
 
     /// The writes that it asked for since it had made so many calls.

@@ -184,7 +184,7 @@ async fn settle(cluster: &mut Cluster, patience: Duration) -> anyhow::Result<Opt
         return Ok(None);
     };
     let Some((version, at)) = settled? else { return Ok(None) };
-    cluster.calm(version);
+    cluster.calm(version).await?;
     Ok(Some(at))
 }
 

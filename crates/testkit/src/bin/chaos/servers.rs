@@ -46,6 +46,9 @@ impl Cluster {
 
     /// Undoes all of it, and waits until every server is ready.
     pub(crate) async fn mend_all(&mut self) -> anyhow::Result<()> {
+        if !self.harmed.is_empty() {
+            self.shake();
+        }
         self.mend_members().await?;
         while let Some(server) = self.harmed.keys().next().copied() {
             self.mend(server).await?;

@@ -97,6 +97,16 @@ impl Line {
         ["nodes", "configmaps", "leases"].iter().all(|resource| self.proxy.follows(resource))
     }
 
+    /// Whether it is told of every change of a node now.
+    pub(crate) fn follows_nodes(&self) -> bool {
+        self.proxy.follows("nodes")
+    }
+
+    /// The calls that came since there were so many.
+    pub(crate) fn calls_since(&self, calls: u64) -> Vec<Call> {
+        self.proxy.journal_since(calls).into_iter().map(|entry| entry.call).collect()
+    }
+
     /// How many calls came so far.
     pub(crate) fn calls(&self) -> u64 {
         self.proxy.calls()
@@ -105,11 +115,8 @@ impl Line {
     /// The writes that were asked for since there were so many calls, whatever came of them. A replica that lives says
     /// so all the time, and may tell what it did: Leases and Events do not count.
     pub(crate) fn writes_since(&self, calls: u64) -> Vec<String> {
-        let counts = |call: &Call| {
-            call.index >= calls && call.verb.writes() && !["leases", "events"].contains(&&*call.resource)
-        };
-        let journal = self.proxy.journal().into_iter().map(|entry| entry.call);
-        journal.filter(counts).map(|call| call.to_string()).collect()
+        let counts = |call: &&Call| call.verb.writes() && !["leases", "events"].contains(&&*call.resource);
+        self.calls_since(calls).iter().filter(counts).map(ToString::to_string).collect()
     }
 
     /// Counts how often it looks at everything again from now on: each time it asks where history stands.

@@ -12,7 +12,7 @@ use crate::oracle::{
 
 impl Judge {
     pub(super) fn node_seen(&mut self, version: u64, name: &str, seen: &Sighting) {
-        let kept = self.kept(&seen.labels);
+        let kept = self.kept(seen);
         let fresh = seen.hand.clone().is_some_and(|hand| self.hands.insert(hand));
         let lives = self.names.entry(name.to_owned()).or_default();
         let known = lives.live == Some(seen.uid);
@@ -25,21 +25,16 @@ impl Judge {
         }
         let Some(before) = before else {
             lives.died(version);
-            lives.live = Some(seen.uid);
-            lives.edited(version, &Pairs::new(), &kept);
-            lives.lives.insert(seen.uid, Life::new(version, seen.clone(), kept));
+            lives.born(version, seen.clone(), kept);
             self.tally.lives += 1;
             return;
         };
         if who == "hand" {
-            lives.edited(version, &before.labels, &seen.labels);
+            lives.edited(version, &before.pairs(), &seen.pairs());
         } else {
             self.patched(version, name, &before, seen);
         }
-        let lives = self.names.entry(name.to_owned()).or_default();
-        if let Some(life) = lives.lives.get_mut(&seen.uid) {
-            life.change(version, seen.clone(), kept);
-        }
+        self.names.entry(name.to_owned()).or_default().changed(version, seen.clone(), kept);
     }
 
     pub(super) fn node_gone(&mut self, version: u64, name: &str) {
@@ -54,32 +49,21 @@ impl Judge {
     fn patched(&mut self, version: u64, name: &str, before: &Sighting, seen: &Sighting) {
         self.tally.patches += 1;
         self.wrote(version, name, "the Node");
-        let mine = |key: &String| *key == self.mark;
         let (had, has) = (before.annotations.get(&self.mark), seen.annotations.get(&self.mark));
         let own = seen.uid.to_string();
         let marks = has.is_some_and(|mark| *mark == own || mark.strip_suffix(",privileged") == Some(&own));
-        let without = |pairs: &Pairs| -> Pairs {
-            pairs
-                .iter()
-                .filter(|(key, _)| !mine(key))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect()
-        };
-        let added = lacking(&seen.labels, &before.labels);
-        let kept_all = before.labels.iter().all(|(key, value)| seen.labels.get(key) == Some(value));
-        let foreign = without(&before.annotations) != without(&seen.annotations) || before.hand != seen.hand;
+        let (bore, bears) = (self.unmarked(before), self.unmarked(seen));
+        let added = lacking(&bears, &bore);
+        let kept_all = bore.iter().all(|(key, value)| bears.get(key) == Some(value));
+        let kept = self.kept(seen);
+        let foreign = added.keys().any(|key| !kept.contains_key(key)) || before.hand != seen.hand;
         let marked = self.names.get(name).and_then(|lives| lives.lives.get(&seen.uid)?.marked);
         if !kept_all {
-            let changes = changes(&before.labels, &seen.labels);
-            self.breach(
-                Breach::Taken,
-                name,
-                version,
-                format!("a keeper changed labels of the Node: {changes}"),
-            );
+            let what = format!("a keeper changed what the Node bore: {}", changes(&bore, &bears));
+            self.breach(Breach::Taken, name, version, what);
         }
         if foreign || before.rest != seen.rest {
-            let what = "a keeper changed more of the Node than labels and its mark".to_owned();
+            let what = "a keeper changed more of the Node than what is kept of it and its mark".to_owned();
             self.breach(Breach::Taken, name, version, what);
         }
         if marked.is_some() || had == Some(&own) {
@@ -90,24 +74,52 @@ impl Judge {
             let what = format!("a keeper wrote the Node, and its mark is {has:?} instead of its uid");
             self.breach(Breach::GivenTwice, name, version, what);
         }
-        self.gave(version, name, before, &added);
+        if before.asked().forget {
+            self.breach(
+                Breach::OlderWon,
+                name,
+                version,
+                "a node that is to be forgotten was written".to_owned(),
+            );
+        }
+        if !self.confused && self.is_on_hold(name, before) {
+            self.breach(Breach::OlderWon, name, version, "a paused node was written".to_owned());
+        }
+        self.gave(version, name, before, &bore, &added);
+    }
+
+    /// Everything that a Node bears but for its mark.
+    fn unmarked(&self, seen: &Sighting) -> Pairs {
+        let mut all = seen.pairs();
+        all.remove(&format!("annotation {}", self.mark));
+        all
+    }
+
+    /// Whether a person paused the node, for all to see: on the node itself, or on the life before it, where nobody may
+    /// have missed that.
+    fn is_on_hold(&self, name: &str, seen: &Sighting) -> bool {
+        let Some(lives) = self.names.get(name) else { return false };
+        let Some(life) = lives.lives.get(&seen.uid).filter(|life| life.paused) else { return false };
+        let before = life.previous.and_then(|uid| lives.lives.get(&uid));
+        let sure = |life: &Life| !life.doubted && life.excuse(&self.leniency).is_none();
+        seen.asked().pause == Some(true) || before.is_some_and(sure)
     }
 
     /// What was given must be what the record said, and all of it.
-    fn gave(&mut self, version: u64, name: &str, before: &Sighting, added: &Pairs) {
+    fn gave(&mut self, version: u64, name: &str, before: &Sighting, bore: &Pairs, added: &Pairs) {
         let Some(lives) = self.names.get_mut(name) else { return };
         let Some(born) = lives.lives.get(&before.uid).map(|life| life.born) else { return };
         // A confused one may give what the other history owed, but not nothing.
-        let owed = lives.owed(born, self.leniency).filter(|_| self.confused);
-        let all_of = |owed: &Pairs| lacking(&lacking(owed, &before.labels), added).is_empty();
-        let confused = self.confused && owed.is_none_or(|owed| owed.iter().any(all_of));
+        let owed = lives.owed(born, &self.leniency).filter(|_| self.confused);
+        let all_of = |owed: &Pairs| lacking(&lacking(owed, bore), added).is_empty();
+        let confused = self.confused && owed.is_none_or(|owed| owed.accounts.iter().any(all_of));
         let Some(life) = lives.lives.get_mut(&before.uid) else { return };
-        let exact = life.may_be_given().any(|giving| lacking(giving, &before.labels) == *added);
-        let last = life.givings.last().map(|giving| giving.labels.clone());
+        let exact = life.may_be_given().any(|giving| lacking(giving, bore) == *added);
+        let last = life.givings.last().map(|giving| giving.kept.clone());
         let first = life.marked.is_none();
         life.marked = life.marked.or(Some(version));
         if first {
-            lives.square();
+            lives.settle();
         }
         if before.terminating {
             self.breach(Breach::OlderWon, name, version, "a dying node was written".to_owned());
@@ -119,7 +131,7 @@ impl Judge {
             let what = "a keeper wrote the Node before any record said that it is given to".to_owned();
             return self.breach(Breach::OlderWon, name, version, what);
         };
-        let missing = lacking(&lacking(&giving, &before.labels), added);
+        let missing = lacking(&lacking(&giving, bore), added);
         if missing.is_empty() {
             let what = format!("it was given {}, but the record said {}", pairs(added), pairs(&giving));
             self.breach(Breach::OlderWon, name, version, what);

@@ -1,14 +1,15 @@
 //! Records: each says something about a life, and history tells whether that is so.
 
 use perennial_core::{
-    kept::{Kept, Pairs},
+    kept::{Content, Kept, Pairs},
     record::{Record, State},
 };
-use uuid::Uuid;
 
 use super::Judge;
 use crate::oracle::{
+    history::flat,
     life::{Giving, Leniency},
+    owed::Owed,
     timeline::{self, pairs, short},
     violation::Breach,
 };
@@ -34,19 +35,31 @@ impl Judge {
     }
 
     fn erased(&mut self, version: u64, node: &str) {
-        self.wrote(version, node, "the record's end");
         let Some(name) = self.names.get_mut(node) else {
+            self.wrote(version, node, "the record's end");
             if self.left.remove(node) {
                 let what = "the record of a node that is away was removed".to_owned();
                 self.breach(Breach::Lost, node, version, what);
             }
             return;
         };
+        if std::mem::take(&mut name.removing) {
+            name.timeline.add(version, "hand: the record is removed".to_owned());
+            name.removed(version);
+            name.record = None;
+            return;
+        }
         name.timeline.add(version, "keeper: the record is gone".to_owned());
-        if let Some(record) = name.record.take().filter(|record| !record.is_empty()) {
-            let what = format!("its record with {} was removed", pairs(&record.kept.labels));
+        let forgotten = name.record.as_ref().is_some_and(|record| name.is_forgotten(record));
+        if forgotten {
+            name.removed(version);
+        }
+        let record = name.record.take().filter(|_| !forgotten);
+        if let Some(record) = record.filter(|record| !record.is_empty()) {
+            let what = format!("its record with {} was removed", pairs(&flat(&record.kept)));
             self.breach(Breach::Lost, node, version, what);
         }
+        self.wrote(version, node, "the record's end");
     }
 
     fn written(&mut self, version: u64, node: &str, record: &Record) {
@@ -64,9 +77,12 @@ impl Judge {
         let lived = self.names.get(node).is_some_and(|name| name.lives.contains_key(&uid));
         let before = self.names.get(node).and_then(|name| name.record.as_deref());
         let before = before.is_some_and(|record| record.incarnation.uid == uid);
+        // A late write may bring back a record that somebody removed. It must go again, and nothing of it may be given.
+        let stray = self.names.get(node).is_some_and(|name| name.is_stray(record));
         match record.state {
             // Late writes may come from the other history: only what comes of it counts.
             _ if self.confused => {}
+            _ if stray => {}
             // Nor is it for whoever comes after that to say whether the life it names was.
             _ if !lived && before => {}
             _ if !lived => {
@@ -78,22 +94,27 @@ impl Judge {
             State::Closed => self.closed(version, node, record),
         }
         let Some(name) = self.names.get_mut(node) else { return };
-        if let Some(life) = name.lives.get_mut(&uid).filter(|_| record.state != State::Closed) {
-            life.recorded = Some(record.kept.labels.clone());
+        if let Some(life) = name.lives.get_mut(&uid).filter(|_| record.state != State::Closed && !stray) {
+            let kept = flat(&record.kept);
+            life.recorded = Some(kept.clone());
             if record.state == State::Giving {
-                let labels = record.kept.labels.clone();
-                life.givings.push(Giving { labels, doubted: record.unproved.is_some() });
+                life.givings.push(Giving { kept, doubted: record.unproved.is_some() });
             }
+        }
+        // A pause carries over what the record said: it was true at an earlier version than the record names.
+        let carried = name.record.as_ref().is_some_and(|before| is_carried(before, record));
+        if !carried {
+            name.true_at = record.version;
         }
         name.record = Some(Box::new(record.clone()));
     }
 
-    /// Labels are kept, and nothing else.
+    /// A record holds what the policy keeps, and nothing else.
     fn beyond(&mut self, version: u64, node: &str, record: &Record) {
-        let Kept { labels: _, annotations, taints, unschedulable } = &record.kept;
-        let more = !annotations.is_empty() || !taints.is_empty() || *unschedulable;
-        if more || !record.waiting.is_empty() {
-            let what = "its record holds more than labels, which nobody asked for".to_owned();
+        let Kept { labels, annotations, taints, unschedulable } = record.kept.clone();
+        let content = Content { labels, annotations, taints, unschedulable, ..Content::default() };
+        if self.keep(&content) != flat(&record.kept) || !record.waiting.is_empty() {
+            let what = "its record holds more than the policy keeps".to_owned();
             self.breach(Breach::OlderWon, node, version, what);
         }
     }
@@ -115,13 +136,14 @@ impl Judge {
     /// A key leaves a record only if somebody removed it from the living node, or the node bears it itself.
     fn shrinks(&mut self, version: u64, node: &str, record: &Record) {
         let Some(name) = self.names.get(node) else { return };
-        let Some(before) = &name.record else { return };
+        let Some(before) = name.record.as_ref().filter(|before| !name.is_stray(before)) else { return };
         let bears = |key: &String| {
             let life = name.lives.get(&record.incarnation.uid).filter(|_| record.state == State::Giving);
             life.is_some_and(|life| life.kept().contains_key(key))
         };
-        let removed = |key: &String| name.was_removed(key, before.version, record.version);
-        let mut gone = before.kept.labels.keys().filter(|key| !record.kept.labels.contains_key(*key));
+        let removed = |key: &String| name.was_removed(key, name.true_at, record.version);
+        let (had, has) = (flat(&before.kept), flat(&record.kept));
+        let mut gone = had.keys().filter(|key| !has.contains_key(*key));
         let taken = gone.find(|key| !removed(key) && !bears(key)).cloned();
         if let Some(key) = taken {
             let what = format!("{key} left its record, and nobody had removed it from the node");
@@ -134,11 +156,12 @@ impl Judge {
         let Some(name) = self.names.get(node) else { return };
         let Some(life) = name.lives.get(&record.incarnation.uid) else { return };
         let then = life.states.get(&record.version).map(|kept| (**kept).clone());
-        let owes_nothing = name.may_owe_nothing(life.born, self.leniency);
+        let owes_nothing = name.may_owe_nothing(life.born, &self.leniency);
         let marked = life.marked.is_some();
         self.tally.unjudged += usize::from(owes_nothing.is_none() && !marked);
+        let carried = name.record.as_ref().is_some_and(|before| is_carried(before, record));
         match then {
-            Some(then) if then == record.kept.labels => {}
+            Some(then) if then == flat(&record.kept) || carried => {}
             Some(then) => {
                 let what =
                     format!("its record says other than it bore at {}: {}", record.version, pairs(&then));
@@ -195,38 +218,41 @@ impl Judge {
     /// What a record closes with or gives is one of the accounts of what the lives until then left.
     fn account(&mut self, version: u64, node: &str, record: &Record, until: u64) {
         let Some(name) = self.names.get(node) else { return };
-        let owed = name.owed(until, self.leniency);
-        let strict = name.owed(until, Leniency::default());
-        let strictly = strict.is_none_or(|owed| owed.contains(&record.kept.labels));
-        let doubted = record.unproved.as_ref().map(|doubt| doubt.uid);
-        let died = |uid: &Uuid| name.lives.get(uid).and_then(|life| life.died);
-        let leniency = self.leniency;
-        let excused = doubted.is_none_or(|uid| died(&uid).is_some_and(|at| leniency.has_lost(at)));
+        let owed = name.owed(until, &self.leniency);
+        let strict = name.owed(until, &Leniency::default());
+        let content = flat(&record.kept);
+        let strictly = strict.is_none_or(|owed| owed.contains(&content));
+        let doubted = record.unproved.as_ref().and_then(|doubt| name.lives.get(&doubt.uid));
+        let excused = record.unproved.is_none() || doubted.is_some_and(|life| life.has_lost(&self.leniency));
         if !excused {
             let what = "its end is called unproved, but history has it, or somebody saw it".to_owned();
             self.breach(Breach::Lost, node, version, what);
         }
-        let content = &record.kept.labels;
         match owed {
             None => self.tally.unjudged += 1,
-            Some(owed) if owed.contains(content) => self.tally.excused += usize::from(!strictly),
+            Some(owed) if owed.contains(&content) => self.tally.excused += usize::from(!strictly),
             Some(owed) => {
-                let all: Vec<String> = owed.iter().map(pairs).collect();
-                let what = format!("its record holds {} instead of {}", pairs(content), all.join(" or "));
-                self.breach(breach(content, owed.iter()), node, version, what);
+                let what = format!("its record holds {} instead of {}", pairs(&content), owed.text());
+                self.breach(breach(&content, &owed), node, version, what);
             }
         }
         // The real end may still turn up where it is in doubt.
-        if doubted.is_none()
+        if record.unproved.is_none()
             && let Some(name) = self.names.get_mut(node)
         {
-            name.resolved(until, content);
+            name.resolved(until, &content);
         }
     }
 }
 
+/// Whether a record of a paused node says what the one before it said: it remembers the pause, and nothing else.
+fn is_carried(before: &Record, record: &Record) -> bool {
+    let same = before.incarnation.uid == record.incarnation.uid && before.kept == record.kept;
+    same && record.paused && record.state == State::Open
+}
+
 /// Something is missing, or something is there that should not be.
-fn breach<'a>(content: &Pairs, mut owed: impl Iterator<Item = &'a Pairs>) -> Breach {
-    let lost = owed.all(|owed| owed.iter().any(|(key, value)| content.get(key) != Some(value)));
-    if lost { Breach::Lost } else { Breach::OlderWon }
+fn breach(content: &Pairs, owed: &Owed) -> Breach {
+    let lacks = |owed: &Pairs| owed.iter().any(|(key, value)| content.get(key) != Some(value));
+    if owed.accounts.iter().all(lacks) { Breach::Lost } else { Breach::OlderWon }
 }

@@ -180,7 +180,7 @@ fn older_won_a_record_holds_what_nobody_keeps() {
         let mut script = Script::new();
         script.born(1, "a=1");
         script.written(State::Open, 1, script.now(), "a=1", change);
-        script.breaks(Breach::OlderWon, "more than labels");
+        script.breaks(Breach::OlderWon, "more than the policy keeps");
     };
     breaks(&|record| drop(record.kept.annotations.insert("x".to_owned(), String::new())));
     breaks(&|record| record.kept.unschedulable = true);

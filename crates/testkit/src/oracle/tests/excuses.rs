@@ -4,7 +4,7 @@ use perennial_core::record::{State, Unproved};
 use uuid::Uuid;
 
 use super::script::Script;
-use crate::oracle::{Breach, Told};
+use crate::oracle::{Breach, Told, Versions};
 
 /// A life that no record named ended between two others, and is not in what is given.
 fn forgotten(script: &mut Script) -> u64 {
@@ -17,11 +17,35 @@ fn a_life_that_everybody_saw_counts_though_something_went_wrong() {
     let mut script = Script::new();
     let died = forgotten(&mut script);
     // One did not listen before, and one does not now; but none of them may write.
-    script.tell(Told::Missed { by_one: died - 1, by_all: 0 }).born(3, "").giving(3, "a=1");
+    script.missed(&Versions::up_to(died - 1), &Versions::all()).born(3, "").giving(3, "a=1");
     script.breaks(Breach::Lost, "instead of {a=1, b=2}");
-    let mut script = Script::new();
-    let died = forgotten(&mut script);
-    script.tell(Told::Missed { by_one: died, by_all: 0 }).born(3, "").giving(3, "a=1").is_clean();
+}
+
+#[test]
+fn a_life_that_one_missed_counts_while_another_saw_it() {
+    let given = |by_all: Versions| {
+        let mut script = Script::new();
+        forgotten(&mut script);
+        script.missed(&Versions::all(), &by_all).born(3, "").giving(3, "a=1");
+        script
+    };
+    given(Versions::none()).breaks(Breach::Lost, "instead of {a=1, b=2}");
+    given(Versions::all()).is_clean();
+}
+
+#[test]
+fn what_is_missed_while_servers_are_restarted_is_excused_and_nothing_before_or_after() {
+    // The version of each step: 11 born, 12 open, 13 gone, 14 born, 15 gone.
+    let given = |from, to| {
+        let gap = Versions::between(from, to);
+        let mut script = Script::new();
+        assert_eq!(forgotten(&mut script), 15);
+        script.missed(&gap, &gap).born(3, "").giving(3, "a=1");
+        script
+    };
+    given(14, 15).is_clean();
+    given(13, 14).breaks(Breach::Lost, "instead of {a=1, b=2}");
+    given(15, 99).breaks(Breach::Lost, "instead of {a=1, b=2}");
 }
 
 #[test]
@@ -29,7 +53,7 @@ fn a_life_that_was_missed_once_counts_when_only_those_are_left_who_saw_it() {
     let mut script = Script::new();
     script.nobody_watches();
     forgotten(&mut script);
-    script.tell(Told::Missed { by_one: 0, by_all: 0 }).born(3, "").giving(3, "a=1");
+    script.missed(&Versions::none(), &Versions::none()).born(3, "").giving(3, "a=1");
     script.breaks(Breach::Lost, "instead of {a=1, b=2}");
 }
 
@@ -41,12 +65,12 @@ fn an_end_that_somebody_saw_is_not_in_doubt_though_history_is_gone() {
         let saved = script.now() - 1;
         script.label("a=2").gone();
         let gone = script.now();
-        script.tell(Told::Compacted(gone)).tell(Told::Missed { by_one: u64::MAX, by_all });
+        script.tell(Told::Compacted(gone)).missed(&Versions::all(), &by_all);
         script.closed_unproved(1, saved, "a=1");
         script
     };
-    lives(u64::MAX).is_clean();
-    lives(10).breaks(Breach::Lost, "or somebody saw it");
+    lives(Versions::all()).is_clean();
+    lives(Versions::up_to(10)).breaks(Breach::Lost, "or somebody saw it");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use perennial_core::{
 };
 use uuid::Uuid;
 
-use crate::oracle::{Breach, Entry, Fact, Judge, Sighting, Told};
+use crate::oracle::{Breach, Entry, Fact, Judge, Sighting, Told, Versions};
 
 const NODE: &str = "n";
 const MARK: &str = "restored.perennial.dev/perennial";
@@ -33,7 +33,11 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new() -> Self {
-        let judge = Judge::new(Policy::default(), "perennial");
+        Self::with_policy(Policy::default())
+    }
+
+    pub(super) fn with_policy(policy: Policy) -> Self {
+        let judge = Judge::new(policy, "perennial");
         Self { judge, version: 10, node: None, record: None, hands: 0 }
     }
 
@@ -50,7 +54,17 @@ impl Script {
 
     /// Nobody may have seen what ends from here on.
     pub(super) fn nobody_watches(&mut self) -> &mut Self {
-        self.tell(Told::Missed { by_one: u64::MAX, by_all: u64::MAX })
+        self.missed(&Versions::all(), &Versions::all())
+    }
+
+    /// One of the replicas may have missed this, and all of them that.
+    pub(super) fn missed(&mut self, by_one: &Versions, by_all: &Versions) -> &mut Self {
+        self.tell(Told::Missed { by_one: by_one.clone(), by_all: by_all.clone() })
+    }
+
+    /// A person removes the record.
+    pub(super) fn remove_record(&mut self) -> &mut Self {
+        self.tell(Told::Removing(NODE.to_owned())).found(None).tell(Told::Removed(NODE.to_owned()))
     }
 
     /// The version of the last step.
@@ -71,13 +85,18 @@ impl Script {
 
     /// A node registers.
     pub(super) fn born(&mut self, uid: u128, labels: &str) -> &mut Self {
+        self.born_as(uid, labels, Pairs::new())
+    }
+
+    fn born_as(&mut self, uid: u128, labels: &str, annotations: Pairs) -> &mut Self {
         let hand = Some(self.hand());
         let uid = Uuid::from_u128(uid);
-        let annotations = Pairs::new();
         self.show(Some(Sighting {
             uid,
             labels: pairs(labels),
             annotations,
+            taints: Vec::new(),
+            unschedulable: false,
             hand,
             terminating: false,
             rest: 0,
@@ -93,6 +112,11 @@ impl Script {
         })
     }
 
+    /// A kubelet says that it is alive.
+    pub(super) fn heartbeat(&mut self) -> &mut Self {
+        self.hands(|seen| seen.rest += 1)
+    }
+
     /// Somebody labels the living node.
     pub(super) fn label(&mut self, labels: &str) -> &mut Self {
         self.hands(|seen| seen.labels.extend(pairs(labels)))
@@ -101,6 +125,22 @@ impl Script {
     /// Somebody removes a label from the living node.
     pub(super) fn unlabel(&mut self, key: &str) -> &mut Self {
         self.hands(|seen| drop(seen.labels.remove(key)))
+    }
+
+    /// Somebody annotates the living node.
+    pub(super) fn annotate(&mut self, key: &str, value: &str) -> &mut Self {
+        self.hands(|seen| drop(seen.annotations.insert(key.to_owned(), value.to_owned())))
+    }
+
+    /// Somebody removes an annotation from the living node.
+    pub(super) fn unannotate(&mut self, key: &str) -> &mut Self {
+        self.hands(|seen| drop(seen.annotations.remove(key)))
+    }
+
+    /// A node registers with an annotation.
+    pub(super) fn born_with(&mut self, uid: u128, labels: &str, key: &str, value: &str) -> &mut Self {
+        let annotations = Pairs::from([(key.to_owned(), value.to_owned())]);
+        self.born_as(uid, labels, annotations)
     }
 
     /// A keeper changes the living node.
@@ -112,8 +152,13 @@ impl Script {
 
     /// A keeper gives these labels, and marks the node.
     pub(super) fn given(&mut self, labels: &str) -> &mut Self {
+        self.given_with(|seen| seen.labels.extend(pairs(labels)))
+    }
+
+    /// A keeper changes the node, and marks it.
+    pub(super) fn given_with(&mut self, change: impl FnOnce(&mut Sighting)) -> &mut Self {
         self.keeper(|seen| {
-            seen.labels.extend(pairs(labels));
+            change(seen);
             seen.annotations.insert(MARK.to_owned(), seen.uid.to_string());
         })
     }
@@ -179,6 +224,9 @@ impl Script {
 
     /// A record that is gone, or cannot be read.
     pub(super) fn found(&mut self, found: Option<Result<Box<Record>, String>>) -> &mut Self {
+        if found.is_none() {
+            self.record = None;
+        }
         self.fold(Fact::Record { node: NODE.to_owned(), found });
         self
     }
