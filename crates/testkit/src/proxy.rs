@@ -5,7 +5,8 @@
 //! what is under way ([`Proxy::cut`]), and stands still at a call ([`Proxy::stop`]). One proxy for each replica,
 //! so that they see different worlds.
 //!
-//! Streams pass it in JSON, which is what a client gets of a server without protobuf: what it bends it has to read.
+//! Streams pass it in JSON, which is what a client gets of a server without protobuf: what it bends it has to read. Where
+//! only calls are to go wrong, and no events, they may pass in protobuf ([`Proxy::carry_protobuf`]).
 //!
 //! Chance follows a seed: the same calls in the same order meet the same faults.
 //!
@@ -19,13 +20,13 @@
 //! | `call`, `matcher` | what a request asks for, and which ones are meant |
 //! | `fault`, `rules`, `plan` | what goes wrong, for whom, and all together |
 //! | `carry`, `upstream`, `answer` | the way of one call |
-//! | `list`, `stream`, `source`, `event` | what is in a reply |
+//! | `list`, `stream`, `source`, `event`, `untouched` | what is in a reply |
 //! | `stop`, `journal`, `shared` | what the test's hand holds |
 
 use std::{
     io::Write,
     path::Path,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
 };
 
 use anyhow::Context;
@@ -58,6 +59,7 @@ mod shared;
 mod source;
 mod stop;
 mod stream;
+mod untouched;
 mod upstream;
 
 pub use call::{Call, Verb};
@@ -128,6 +130,12 @@ impl Proxy {
         let id = self.shared.state().rules.inject(matcher, fault.into(), lifted.clone());
         self.shared.changed.send_replace(());
         Injection { shared: Arc::downgrade(&self.shared), id, lifted, keep: false }
+    }
+
+    /// Lets streams pass in protobuf from now on. Those may be cut, refused or kept waiting, but faults that meet events do
+    /// not meet theirs.
+    pub fn carry_protobuf(&self) {
+        self.shared.protobuf.store(true, Ordering::Relaxed);
     }
 
     /// Breaks the connections of what is under way now and picked: requests, replies and open streams.

@@ -14,6 +14,7 @@ use super::{
     shared::{Admitted, InFlight, Shared},
     stop::Moment,
     stream::Pump,
+    untouched,
     upstream::{Reply, ask},
 };
 
@@ -82,6 +83,10 @@ fn answer(in_flight: InFlight, plan: &mut Plan, reply: Reply) -> Response<Body> 
         }
         Reply::Stream(head, source) => {
             let sent = Pump::start(&in_flight, source, std::mem::take(&mut plan.items), plan.breaks);
+            (head, slowly(sent, plan, in_flight))
+        }
+        Reply::Untouched(head, body) => {
+            let sent = untouched::carry(&in_flight, body);
             (head, slowly(sent, plan, in_flight))
         }
     };

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
 use bytes::Bytes;
@@ -77,6 +77,8 @@ pub(super) struct Shared {
     pub(super) ended: CancellationToken,
     /// Told when a fault is injected or lifted, for streams that are open.
     pub(super) changed: watch::Sender<()>,
+    /// Streams may pass in protobuf.
+    pub(super) protobuf: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -92,7 +94,8 @@ impl Shared {
             following: HashMap::new(),
         };
         let (changed, _) = watch::channel(());
-        Self { client, ended: CancellationToken::new(), changed, state: Mutex::new(state) }
+        let protobuf = AtomicBool::new(false);
+        Self { client, ended: CancellationToken::new(), changed, protobuf, state: Mutex::new(state) }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -1,5 +1,7 @@
 //! The API server's side.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, header, request, response};
 use serde_json::Value;
@@ -14,6 +16,8 @@ use super::{
     source::Source,
 };
 
+const PROTOBUF: &[u8] = b"application/vnd.kubernetes.protobuf";
+
 /// What came back.
 pub(super) enum Reply {
     /// We gave it ourselves.
@@ -22,13 +26,15 @@ pub(super) enum Reply {
     Whole(response::Parts, Bytes),
     /// A stream of events.
     Stream(response::Parts, Source),
+    /// A stream of events that nobody bends.
+    Untouched(response::Parts, kube::client::Body),
 }
 
 impl Reply {
     pub(super) fn status(&self) -> u16 {
         match self {
             Self::Ours(response) => response.status().as_u16(),
-            Self::Whole(head, _) | Self::Stream(head, _) => head.status.as_u16(),
+            Self::Whole(head, _) | Self::Stream(head, _) | Self::Untouched(head, _) => head.status.as_u16(),
         }
     }
 }
@@ -45,7 +51,9 @@ pub(super) async fn ask(
         parts.headers.remove(name);
     }
     // What we edit must be readable.
-    if call.verb.streams() || !plan.items.untouched() || plan.stale.is_some() {
+    let edits = !plan.items.untouched() || plan.stale.is_some();
+    let protobuf = in_flight.shared.protobuf.load(Ordering::Relaxed);
+    if edits || call.verb.streams() && !protobuf {
         parts.headers.remove(header::ACCEPT_ENCODING);
         prefer_json(&mut parts.headers)?;
     }
@@ -89,6 +97,10 @@ async fn send(in_flight: &InFlight, parts: request::Parts, body: Bytes) -> Resul
     let request = Request::from_parts(parts, kube::client::Body::from(body));
     let (head, body) = in_flight.shared.client.send(request).await.map_err(|_| Broken)?.into_parts();
     if streams && head.status.is_success() {
+        let kind = head.headers.get(header::CONTENT_TYPE);
+        if kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF)) {
+            return Ok(Reply::Untouched(head, body));
+        }
         return Ok(Reply::Stream(head, Source::new(body)));
     }
     Ok(Reply::Whole(head, body.collect_bytes().await.map_err(|_| Broken)?))

@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use http::{Request, header};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{
     Api, Client, Config, Error,
@@ -9,9 +10,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     core::PartialObjectMeta,
 };
+use perennial_testkit::{eventually, proxy::Matcher};
 use serde_json::json;
 
-use super::world::{Watch, World, config_map, named, plane};
+use super::world::{SOON, Watch, World, config_map, named, plane};
 
 /// What comes back for a request: status, the headers that say what it is, and the bytes.
 async fn ask(client: &Client, path: &str, accept: &str, gzip: bool) -> (u16, Vec<String>, Vec<u8>) {
@@ -85,6 +87,43 @@ async fn streams_pass() {
     assert_eq!(listed.next().await, "MODIFIED a=1");
     // The API server ends it by itself.
     assert_eq!(watch.take(2).await, ["MODIFIED a=1", "END"]);
+}
+
+#[tokio::test]
+async fn a_stream_passes_in_protobuf_where_that_is_allowed() {
+    let world = World::new().await;
+    world.create("a").await;
+    let path = format!(
+        "/api/v1/namespaces/{}/configmaps?watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
+         &resourceVersionMatch=NotOlderThan&timeoutSeconds=20",
+        world.namespace
+    );
+    let protobuf = "application/vnd.kubernetes.protobuf;stream=watch";
+    let ask = async |through: Client| {
+        let accept = format!("{protobuf},application/json");
+        let request = Request::get(&path).header(header::ACCEPT, accept).body(Vec::new().into()).unwrap();
+        let response = through.send(request).await.unwrap();
+        let kind = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+        (kind, response)
+    };
+    assert_eq!(ask(World::new().await.client()).await.0, "application/json");
+    world.proxy.carry_protobuf();
+    let (kind, response) = ask(world.client()).await;
+    assert_eq!(kind, protobuf);
+    let mut body = response.into_body().into_data_stream();
+    let first = body.next().await.unwrap().unwrap();
+    assert!(first.windows(4).any(|window| window == b"k8s\0"), "objects in protobuf");
+    eventually(SOON, "the list is over", || async { Ok(world.proxy.follows("configmaps").then_some(())) })
+        .await
+        .unwrap();
+    world.proxy.cut(&Matcher::streams());
+    while let Some(Ok(_)) = body.next().await {}
+    drop(body);
+    eventually(SOON, "the stream is over", || async {
+        Ok((!world.proxy.follows("configmaps")).then_some(()))
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
