@@ -1,21 +1,30 @@
 //! A control plane, the replicas before it, and the oracle behind it.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, ffi::OsString, fs, io::Write as _, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, ensure};
-use perennial_core::{kept::Kept, policy::Policy};
+use perennial_core::{
+    kept::{Kept, Taint},
+    policy::Policy,
+};
 use perennial_testkit::{
     ControlPlane, Snapshot,
     oracle::{Judge, Oracle, Told},
 };
+use tempfile::NamedTempFile;
 
 use crate::{
-    plan::{Harm, KEYS, Server, Shape},
-    replica::Replica,
+    plan::{Harm, KEYS, NOTES, Server, Setting, Shape, TAINTS},
+    replica::{Order, Replica},
 };
 
 /// Where the keepers' records are.
-const NAMESPACE: &str = "perennial";
+pub(crate) const NAMESPACE: &str = "perennial";
+/// Labels alone, as without a policy.
+const LABELS: &str = "";
+/// Everything that people set here.
+const EVERYTHING: &str =
+    "rules: [{annotations: {include: [\"example.com/*\"]}, taints: {include: [\"*\"]}, cordon: true}]";
 
 /// Everything that runs. Stopped and removed on drop.
 pub(crate) struct Cluster {
@@ -26,33 +35,33 @@ pub(crate) struct Cluster {
     pub(crate) snapshot: Option<Snapshot>,
     /// What was done to one server of several, and not undone yet.
     pub(crate) harmed: BTreeMap<Server, Harm>,
+    setting: Setting,
+    policy: NamedTempFile,
     kubeconfig: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Cluster {
-    pub(crate) async fn start(shape: Shape, arguments: &[OsString]) -> anyhow::Result<Self> {
-        // The oracle reads what etcd stores.
-        let json = "--storage-media-type=application/json";
+    pub(crate) async fn start(
+        shape: Shape,
+        setting: &Setting,
+        arguments: &[OsString],
+    ) -> anyhow::Result<Self> {
         let plane = ControlPlane::builder().api_servers(shape.api_servers).etcd_members(shape.etcd_members);
-        let plane = plane.without_audit().apiserver_flag(json).start().await?;
+        let plane = plane.without_audit().start().await?;
         let kubeconfig = plane.kubeconfig_for_keeper(NAMESPACE).await?;
-        let judge = Judge::new(Policy::default(), NAMESPACE);
-        let labels = KEYS.map(|key| (key.to_owned(), String::new())).into();
-        ensure!(
-            judge.keeps(&Kept { labels, ..Kept::default() }),
-            "nobody would judge what becomes of {KEYS:?}"
-        );
-        let oracle = Arc::new(Oracle::follow(&plane, judge).await?);
-        let arguments = arguments.to_vec();
+        let (policy, file) = policy(setting)?;
+        let oracle = Arc::new(Oracle::follow(&plane, Judge::new(policy, NAMESPACE)).await?);
         let mut cluster = Self {
             replicas: Vec::new(),
             oracle,
             plane,
             snapshot: None,
             harmed: BTreeMap::new(),
+            setting: setting.clone(),
+            policy: file,
             kubeconfig,
-            arguments,
+            arguments: arguments.to_vec(),
         };
         for _ in 0..shape.replicas {
             cluster.join().await?;
@@ -61,11 +70,30 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Other replicas in the place of those that run, if they are to run in another way from now on. No node is there.
+    pub(crate) async fn set(&mut self, setting: &Setting) -> anyhow::Result<()> {
+        if self.setting == *setting {
+            return Ok(());
+        }
+        let (policy, file) = policy(setting)?;
+        self.oracle.fence().await?;
+        self.oracle.change_policy(policy);
+        self.setting = setting.clone();
+        self.policy = file;
+        self.renew().await
+    }
+
     /// One more replica.
     pub(crate) async fn join(&mut self) -> anyhow::Result<()> {
-        let logs = self.plane.logs();
-        let number = self.replicas.len() as u64;
-        let replica = Replica::start(&logs, &self.kubeconfig, NAMESPACE, &self.arguments, number).await?;
+        let order = Order {
+            logs: &self.plane.logs(),
+            kubeconfig: &self.kubeconfig,
+            namespace: NAMESPACE,
+            policy: self.policy.path(),
+            setting: &self.setting,
+            arguments: &self.arguments,
+        };
+        let replica = Replica::start(&order, self.replicas.len() as u64).await?;
         self.replicas.push(replica);
         Ok(())
     }
@@ -119,4 +147,24 @@ impl Cluster {
         }
         Ok(said)
     }
+}
+
+/// What replicas keep, for the oracle, and in a file for them.
+fn policy(setting: &Setting) -> anyhow::Result<(Policy, NamedTempFile)> {
+    let text = if setting.keeps_all { EVERYTHING } else { LABELS };
+    let policy = Policy::parse(text)?;
+    let pairs = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), String::new())).collect();
+    let taint =
+        |(key, effect): (&str, &str)| Taint { key: key.into(), effect: effect.into(), value: String::new() };
+    let mut kept = Kept { labels: pairs(&KEYS), ..Kept::default() };
+    if setting.keeps_all {
+        kept.annotations = pairs(&NOTES);
+        kept.taints = TAINTS.map(taint).into();
+        kept.unschedulable = true;
+    }
+    let judge = Judge::new(policy.clone(), NAMESPACE);
+    ensure!(judge.keeps(&kept), "the oracle would not judge what becomes of {kept:?}");
+    let mut file = NamedTempFile::with_prefix("perennial-policy-")?;
+    file.write_all(text.as_bytes())?;
+    Ok((policy, file))
 }

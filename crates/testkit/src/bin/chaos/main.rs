@@ -6,6 +6,8 @@
 //! ```
 
 mod args;
+mod bytes;
+mod clock;
 mod cluster;
 mod ears;
 mod faults;

@@ -6,7 +6,7 @@ mod servers;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub(crate) use draw::{KEYS, draw};
+pub(crate) use draw::{KEYS, NOTES, TAINTS, draw};
 pub(crate) use servers::{Harm, Server};
 
 /// Labels by key.
@@ -26,10 +26,23 @@ pub(crate) struct Shape {
 pub(crate) struct Plan {
     /// What it is mostly about.
     pub(crate) theme: Theme,
+    /// How the replicas run in it.
+    pub(crate) setting: Setting,
     /// What the nodes bear at first, by index.
     pub(crate) fleet: Vec<Labels>,
     /// What happens then, step by step.
     pub(crate) ticks: Vec<Tick>,
+}
+
+/// How replicas run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// They keep annotations, taints and cordon, too, and so watch whole Nodes.
+    pub(crate) keeps_all: bool,
+    /// Streams of metadata come in protobuf. Then no event on the wire can be bent.
+    pub(crate) protobuf: bool,
+    /// By how many hours their clocks are wrong, one after the other.
+    pub(crate) clocks: Vec<i64>,
 }
 
 /// What happens at one time.
@@ -64,25 +77,72 @@ pub(crate) enum Theme {
     All,
 }
 
+/// What people set on a node, and remove from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thing {
+    /// A label.
+    Label(&'static str),
+    /// An annotation.
+    Annotation(&'static str),
+    /// A taint of this key and effect.
+    Taint(&'static str, &'static str),
+    /// The cordon.
+    Cordon,
+}
+
+/// What people tell the keeper by an annotation on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Leave it alone.
+    Pause,
+    /// Do not leave it alone any more.
+    Resume,
+    /// Forget it.
+    Forget,
+    /// Do not forget it any more.
+    Remember,
+}
+
 /// What people and kubelets do to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// It registers with these labels beside the kubelet's.
     Create(Labels),
+    /// It registers with these labels, is deleted at once and registers again with none.
+    CreateTwice(Labels),
     /// It is deleted.
     Delete,
     /// It is deleted and registers at once, as often as there are labels here.
     Recreate(Vec<Labels>),
-    /// Somebody sets a label.
-    Set(&'static str, String),
-    /// Somebody removes a label.
-    Remove(&'static str),
-    /// Somebody labels it, and it is deleted at once.
-    SetAndDelete(&'static str, String),
+    /// Somebody labels it, it is deleted, and registers at once as one that is paused.
+    RecreatePaused(&'static str, String),
+    /// Somebody sets this.
+    Set(Thing, String),
+    /// Somebody removes this.
+    Remove(Thing),
+    /// Somebody sets this, and it is deleted at once.
+    SetAndDelete(Thing, String),
     /// It is deleted, but a finalizer holds it.
     Terminate,
     /// The finalizer lets go.
     Release,
+    /// Somebody says this.
+    Say(Word),
+    /// Somebody says this, and it is deleted at once.
+    SayAndDelete(Word),
+    /// Somebody removes its record.
+    RemoveRecord,
+    /// It is deleted, and then somebody removes its record.
+    DeleteAndRemoveRecord,
+    /// Its kubelet writes it in protobuf, with an annotation that is no text.
+    WriteBytes,
+}
+
+impl Deed {
+    /// Whether a pause may come of it.
+    pub(crate) fn pauses(&self) -> bool {
+        matches!(self, Self::Say(Word::Pause) | Self::SayAndDelete(Word::Pause) | Self::RecreatePaused(..))
+    }
 }
 
 /// What goes wrong.

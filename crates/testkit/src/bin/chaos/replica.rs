@@ -8,7 +8,12 @@ use perennial_testkit::{
     proxy::{Call, Injection, Proxy},
 };
 
-use crate::{ears::Ears, plan::Wire, wire::Line};
+use crate::{
+    clock::wrong_by,
+    ears::Ears,
+    plan::{Setting, Wire},
+    wire::Line,
+};
 
 /// How often a replica looks at everything again. Short, so that silence is soon proved.
 const RESYNC: &str = "--resync=1s";
@@ -32,6 +37,22 @@ enum State {
     Down,
 }
 
+/// How replicas are started.
+pub(crate) struct Order<'a> {
+    /// Where their logs are to be.
+    pub(crate) logs: &'a Path,
+    /// The way to the API server.
+    pub(crate) kubeconfig: &'a Path,
+    /// Where their records are.
+    pub(crate) namespace: &'a str,
+    /// The file of their policy.
+    pub(crate) policy: &'a Path,
+    /// How they run.
+    pub(crate) setting: &'a Setting,
+    /// What was asked for on the command line.
+    pub(crate) arguments: &'a [OsString],
+}
+
 pub(crate) struct Replica {
     process: KeeperProcess,
     line: Line,
@@ -41,18 +62,20 @@ pub(crate) struct Replica {
 
 impl Replica {
     /// Starts one, and waits until it is in step.
-    pub(crate) async fn start(
-        logs: &Path,
-        kubeconfig: &Path,
-        namespace: &str,
-        arguments: &[OsString],
-        number: u64,
-    ) -> anyhow::Result<Self> {
-        let line = Line::new(Proxy::seeded(kubeconfig, number).await?);
+    pub(crate) async fn start(order: &Order<'_>, number: u64) -> anyhow::Result<Self> {
+        let Order { logs, kubeconfig, namespace, policy, setting, arguments } = order;
+        let proxy = Proxy::seeded(kubeconfig, number).await?;
+        if setting.protobuf {
+            proxy.carry_protobuf();
+        }
+        let line = Line::new(proxy);
         let program = KeeperProcess::beside_current_exe()?;
         let builder =
             KeeperProcess::builder(program, logs).kubeconfig(line.kubeconfig()).namespace(namespace);
-        let builder = builder.arg(RESYNC);
+        let builder = builder.policy(policy).arg(RESYNC);
+        let hours = setting.clocks.get(usize::try_from(number)?).copied().unwrap_or_default();
+        let clock = wrong_by(hours)?.into_iter();
+        let builder = clock.fold(builder, |builder, (name, value)| builder.env(name, value));
         let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
         // Some keep their name when they are restarted, others leave a dead one behind.
         let name = format!("--member=replica-{number}");

@@ -15,7 +15,7 @@ use tokio::time::{interval, sleep};
 
 use crate::{
     args::Args,
-    cluster::Cluster,
+    cluster::{Cluster, NAMESPACE},
     hands::Hands,
     plan::{Deed, Fault, Plan, Shape, Theme, Tick, draw},
     replica::{Replica, TAKEOVER},
@@ -60,7 +60,9 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
     let patience = Duration::from_secs(args.patience);
     let plan = draw(args.seed, number, shape);
     let before = cluster.oracle.look(Judge::tally);
-    let hands = Hands::new(cluster.plane.api_server(0).admin(), cluster.oracle.clone(), number);
+    let client = cluster.plane.api_server(0).admin();
+    let hands = Hands::new(&client, NAMESPACE, cluster.oracle.clone(), number);
+    cluster.set(&plan.setting).await?;
 
     let first: Vec<(usize, Deed)> = plan.fleet.iter().cloned().map(Deed::Create).enumerate().collect();
     hands.all(&first).await?;
@@ -73,7 +75,13 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
         }
     }
     let began = Instant::now();
-    let at = settle(cluster, patience).await?.unwrap_or_else(Instant::now);
+    let mut at = settle(cluster, patience).await?.unwrap_or_else(Instant::now);
+    let pauses = plan.ticks.iter().flat_map(|tick| &tick.deeds).any(|(_, deed)| deed.pauses());
+    if pauses && !cluster.oracle.look(broken) {
+        // Those who are paused were left alone until now, and get what they are owed.
+        hands.resume_all(&plan).await?;
+        at = settle(cluster, patience).await?.unwrap_or(at);
+    }
     // Those who were started again found all done.
     let settled = taken.unwrap_or_else(|| at.duration_since(began));
     if !cluster.oracle.look(broken) {

@@ -80,7 +80,8 @@ async fn rounds(args: &Args, slot: &mut Option<Cluster>) -> anyhow::Result<bool>
     say(&format!(
         "seed {seed}, {replicas} replicas, {nodes} nodes, {api_servers} API servers, {etcd_members} etcd members"
     ));
-    let cluster = slot.insert(Cluster::start(args.shape(), &args.keeper).await?);
+    let first = draw(*seed, args.from, args.shape());
+    let cluster = slot.insert(Cluster::start(args.shape(), &first.setting, &args.keeper).await?);
     let until = Instant::now() + Duration::from_secs(60 * args.minutes);
     let mut total = Total::default();
     for number in args.from.. {
@@ -118,6 +119,7 @@ fn told(cluster: &Cluster, args: &Args, number: u64) -> anyhow::Result<bool> {
     }
     writeln!(out, "what went wrong in this round:")?;
     let plan = draw(args.seed, number, args.shape());
+    writeln!(out, "  {:?}", plan.setting)?;
     for (tick, faults) in plan.ticks.iter().map(|tick| &tick.faults).enumerate() {
         if !faults.is_empty() {
             writeln!(out, "  tick {tick}: {faults:?}")?;

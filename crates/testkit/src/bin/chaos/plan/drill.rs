@@ -65,6 +65,18 @@ impl Drill {
         }
     }
 
+    /// Whether a replica that was killed comes back in time to overtake the others.
+    pub(super) fn overtakes(&mut self) -> bool {
+        matches!(self.theme, Theme::Replicas | Theme::All) && self.random.random_bool(0.5)
+    }
+
+    /// A replica that is up, and that will be again. Not the last one.
+    pub(super) fn kill_one(&mut self) -> Option<usize> {
+        let up = |(replica, state): (usize, &State)| (*state == State::Up).then_some(replica);
+        let up: Vec<usize> = self.replicas.iter().enumerate().filter_map(up).collect();
+        if up.len() > 1 { up.choose(&mut self.random).copied() } else { None }
+    }
+
     fn one(&mut self) -> Fault {
         let (wire, plane, servers, compact) = match self.theme {
             Theme::Calm | Theme::Replicas | Theme::Blackout => (0, 0, 0, 0),
