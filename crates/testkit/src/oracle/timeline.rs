@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use perennial_core::{
+    keeper::Hand,
     kept::Pairs,
     record::{Record, State},
 };
@@ -69,7 +70,12 @@ pub(super) fn changes(before: &Pairs, after: &Pairs) -> String {
 /// A Node's change; nothing for a heartbeat.
 pub(super) fn node(who: &str, before: Option<&Sighting>, after: &Sighting, kept: &Pairs) -> Option<String> {
     let Some(before) = before else {
-        return Some(format!("{who}: node {} is born, kept {}", short(after.uid), pairs(kept)));
+        let asked = match after.asked() {
+            Hand { forget: true, .. } => ", to be forgotten",
+            Hand { pause: Some(true), .. } => ", paused",
+            Hand { .. } => "",
+        };
+        return Some(format!("{who}: node {} is born, kept {}{asked}", short(after.uid), pairs(kept)));
     };
     let changed = changes(&before.pairs(), &after.pairs());
     let dying = if after.terminating && !before.terminating { "is being deleted" } else { "" };
