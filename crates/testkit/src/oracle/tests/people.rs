@@ -4,7 +4,7 @@ use perennial_core::record::{State, Unproved};
 use uuid::Uuid;
 
 use super::script::Script;
-use crate::oracle::{Breach, Told};
+use crate::oracle::{Breach, Told, Versions};
 
 const PAUSE: &str = "perennial.dev/pause";
 const FORGET: &str = "perennial.dev/forget";
@@ -235,4 +235,62 @@ fn a_node_that_was_to_be_forgotten_when_it_ended_is_forgotten() {
     let mut script = known();
     script.annotate(FORGET, "true").unannotate(FORGET).open(1, "a=1").gone().closed(1, "a=1").found(None);
     script.breaks(Breach::Lost, "was removed");
+}
+
+#[test]
+fn what_nobody_saw_before_calm_is_excused_after_a_pause() {
+    let given = |calm: bool| {
+        let mut script = known();
+        script.annotate(PAUSE, "true");
+        script.written(State::Open, 1, script.now(), "a=1", |record| record.paused = true);
+        script.gone();
+        // No record names this one, and nobody watches.
+        script.nobody_watches().born(2, "b=2").gone().born(3, "");
+        if calm {
+            script.tell(Told::Calm);
+        } else {
+            script.missed(&Versions::none(), &Versions::none());
+        }
+        script.annotate(PAUSE, "false").giving(3, "a=1");
+        script
+    };
+    given(true).is_clean();
+    given(false).breaks(Breach::Lost, "{a=1} instead of {a=1, b=2}");
+}
+
+#[test]
+fn nothing_of_a_life_that_was_to_be_forgotten_comes_back_to_the_next_one() {
+    let mut script = known();
+    script.annotate(FORGET, "true").gone().born(2, "").found(None).is_fine();
+    script.heartbeat().giving(2, "a=1").breaks(Breach::OlderWon, "{a=1} instead of {}");
+}
+
+#[test]
+fn a_life_whose_record_was_removed_may_be_missed_like_one_that_never_had_any() {
+    let ended = |watched: bool| {
+        let mut script = known();
+        script.remove_record();
+        if !watched {
+            script.nobody_watches();
+        }
+        script.gone().born(2, "");
+        script
+    };
+    ended(true).waits("its own back");
+    ended(false).is_fine();
+}
+
+#[test]
+fn a_record_takes_the_pause_along_that_it_remembers() {
+    let paused = || {
+        let mut script = known();
+        script.annotate(PAUSE, "true");
+        script.written(State::Open, 1, script.now(), "a=1", |record| record.paused = true).gone();
+        script
+    };
+    // While the node is away: the next life is one like any other.
+    paused().remove_record().born(2, "b=2").waits("has no record");
+    // And while the next life waits for somebody to end it.
+    let mut script = paused();
+    script.born(2, "").remove_record().heartbeat().giving(2, "a=1").given("a=1").open(2, "a=1").is_fine();
 }
