@@ -154,7 +154,6 @@ fn deafens(wire: Wire) -> bool {
         | Wire::HoldNodes
         | Wire::HoldRecords
         | Wire::Duplicate
-        | Wire::Replay
         | Wire::CutStreams
         | Wire::Partition
         | Wire::PartitionNodes

@@ -192,7 +192,8 @@ pub(crate) enum Fault {
     Lift(usize),
 }
 
-/// How what is on the wire is bent.
+/// How what is on the wire is bent. Old events do not come again: no API server sends a watch what is older than where it
+/// began, and whoever was told that a person removed a record does not remember that for ever.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wire {
     /// Events of nodes come late.
@@ -209,8 +210,6 @@ pub(crate) enum Wire {
     Duplicate,
     /// Some events come in the wrong order.
     Swap,
-    /// Some old events come again.
-    Replay,
     /// All streams break once.
     CutStreams,
     /// Nothing goes through.

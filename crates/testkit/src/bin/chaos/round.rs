@@ -90,10 +90,6 @@ pub(crate) async fn play(cluster: &mut Cluster, args: &Args, number: u64) -> any
     if !cluster.oracle.look(broken) {
         clean_up(cluster, &hands, nodes, patience).await?;
     }
-    if plan.ticks.iter().any(|tick| tick.faults.contains(&Fault::Restore)) {
-        // Their proxies remember events of a history that never was, and might replay them.
-        cluster.renew().await?;
-    }
 
     let after = cluster.oracle.look(Judge::tally);
     let unjudged = after.unjudged.saturating_sub(before.unjudged);

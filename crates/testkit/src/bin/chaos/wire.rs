@@ -37,7 +37,6 @@ impl Line {
             Wire::Drop => self.deceive(streams(), Fault::Drop.chance(0.2)),
             Wire::Duplicate => self.inject(streams(), Fault::Duplicate.chance(0.3)),
             Wire::Swap => self.inject(streams(), Fault::Swap.chance(0.3)),
-            Wire::Replay => self.inject(streams(), Fault::Replay.chance(0.3)),
             Wire::CutStreams => self.proxy.cut(&streams()),
             Wire::Partition => self.bent.push(self.proxy.partition(&Matcher::any())),
             Wire::PartitionNodes => self.bent.push(self.proxy.partition(&Matcher::on("nodes"))),

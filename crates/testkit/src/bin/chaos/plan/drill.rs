@@ -183,7 +183,6 @@ impl Drill {
             Wire::Drop,
             Wire::Duplicate,
             Wire::Swap,
-            Wire::Replay,
             Wire::CutStreams,
             Wire::Partition,
             Wire::PartitionNodes,
