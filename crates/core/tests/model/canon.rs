@@ -73,7 +73,7 @@ impl State {
         numbers.dedup();
         if numbers.iter().zip(first..).any(|(number, place)| *number != place) {
             each(self, &mut |number| {
-                *number = first + numbers.partition_point(|other| *other < *number) as u64
+                *number = first + numbers.partition_point(|other| *other < *number) as u64;
             });
         }
     }

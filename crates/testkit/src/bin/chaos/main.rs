@@ -7,7 +7,6 @@
 
 mod args;
 mod bytes;
-mod clock;
 mod cluster;
 mod ears;
 mod faults;

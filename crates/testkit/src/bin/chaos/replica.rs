@@ -9,7 +9,6 @@ use perennial_testkit::{
 };
 
 use crate::{
-    clock::wrong_by,
     ears::Ears,
     plan::{Setting, Wire},
     wire::Line,
@@ -74,8 +73,7 @@ impl Replica {
             KeeperProcess::builder(program, logs).kubeconfig(line.kubeconfig()).namespace(namespace);
         let builder = builder.policy(policy).arg(RESYNC);
         let hours = setting.clocks.get(usize::try_from(number)?).copied().unwrap_or_default();
-        let clock = wrong_by(hours)?.into_iter();
-        let builder = clock.fold(builder, |builder, (name, value)| builder.env(name, value));
+        let builder = builder.clock_wrong_by(hours)?;
         let builder = FLAGS.iter().fold(builder, |builder, flag| builder.arg(*flag));
         // Some keep their name when they are restarted, others leave a dead one behind.
         let name = format!("--member=replica-{number}");
