@@ -378,7 +378,7 @@ impl Keeper {
             Event::Unchanged(_) | Event::Unobserved(_) => {}
             Event::Listed(version) => {
                 debug!(version, "records are listed");
-                self.ledger.records_listed();
+                self.ledger.records_listed(version);
                 self.relisted();
             }
             Event::OtherHistory => self.begin_anew(),

@@ -202,6 +202,7 @@ impl Keeper {
             self.failed(name, error, Doubt::None, Urgency::Restore);
             return;
         }
+        self.api.cluster().metrics().error(error.kind());
         warn!(node = %name, %uid, %error, "the API server cannot tell how this node ended: what is recorded counts");
         self.unreadable_pasts.remove(&uid);
         self.ledger.succeeded(name);

@@ -309,11 +309,11 @@ impl Ledger {
     ///
     /// Returns false where another one was removed before it, and the watch is going to report when.
     pub(crate) fn record_read(&mut self, name: &Name, object: &RecordObject) -> bool {
-        let listed = self.records_listed;
+        let told = self.told_records;
         let entry = self.entry_mut(name);
         let known = entry.record_version();
         let (uid, version) = (object.metadata.uid, object.metadata.resource_version);
-        let waits = listed && known < version && entry.line.needs_removal(Some(uid));
+        let waits = version > told && known < version && entry.line.needs_removal(Some(uid));
         if version < known {
             self.suspect.get_or_insert_with(|| Suspect::Record(name.clone(), known));
         }
@@ -413,8 +413,9 @@ impl Ledger {
     }
 
     /// The list of records is complete. One that it did not have has to be read before it counts as gone.
-    pub(crate) fn records_listed(&mut self) {
+    pub(crate) fn records_listed(&mut self, version: Version) {
         self.records_listed = true;
+        self.told_records = self.told_records.max(version);
         let list = self.record_list;
         self.lines.each(
             |pulse| pulse.record_list != list,

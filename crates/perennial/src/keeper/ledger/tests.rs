@@ -38,7 +38,7 @@ impl Fixture {
         fixture.ledger.nodes_listing();
         fixture.ledger.records_listing();
         fixture.ledger.nodes_listed(1);
-        fixture.ledger.records_listed();
+        fixture.ledger.records_listed(0);
         fixture
     }
 
@@ -161,7 +161,7 @@ fn what_a_list_did_not_have_is_looked_at_again() {
     fixture.ledger.records_listing();
     let record = fixture.ledger.entry("a").unwrap().memo.clone().unwrap();
     fixture.ledger.record_applied(&record_object(&record, 11));
-    fixture.ledger.records_listed();
+    fixture.ledger.records_listed(0);
     assert_eq!(fixture.not_current(), ["b"], "no record");
 }
 
@@ -339,6 +339,23 @@ fn a_life_that_was_read_but_not_told_waits_for_the_ends_before_it() {
 }
 
 #[test]
+fn a_record_that_is_found_ahead_of_the_record_watch_waits_for_it() {
+    let mut fleet = Fixture::synced();
+    let name = fleet.apply("a", 1, 10, Some("blue")).unwrap();
+    let (_, plan) = fleet.next().unwrap();
+    let Plan::Save(write) = plan else { unreachable!() };
+    let record = record_object(&write.record, 20);
+    fleet.ledger.done(&name);
+    assert!(!fleet.ledger.record_read(&name, &record), "another one may have been removed before it");
+    assert!(fleet.ledger.entry("a").unwrap().seen().is_none());
+    // A list that lacks it was wrong, and the watch is not going to tell of it.
+    fleet.ledger.records_listing();
+    fleet.ledger.records_listed(20);
+    assert!(fleet.ledger.record_read(&name, &record));
+    assert_eq!(fleet.ledger.entry("a").unwrap().seen().unwrap().version, 20);
+}
+
+#[test]
 fn an_absent_node_whose_record_is_ahead_of_the_watch_waits_for_the_watch() {
     let mut fleet = Fixture::synced();
     fleet.apply("b", 9, 5, Some("blue"));
@@ -394,7 +411,7 @@ fn a_record_that_a_list_lacks_has_to_be_read_before_it_counts_as_gone() {
     let (name, plan) = fleet.next().unwrap();
     fleet.write(&name, &plan, 20);
     fleet.ledger.records_listing();
-    fleet.ledger.records_listed();
+    fleet.ledger.records_listed(0);
     fleet.look(&name);
     assert_eq!(fleet.next().unwrap().1, Plan::ReadRecord);
 }
@@ -501,7 +518,7 @@ fn a_record_that_neither_a_list_nor_a_read_finds_is_gone() {
     assert!(!fleet.ledger.record_absent(&name, 50, &fleet.policy, NOW));
     fleet.ledger.hold(&name);
     fleet.ledger.records_listing();
-    fleet.ledger.records_listed();
+    fleet.ledger.records_listed(0);
     fleet.look(&name);
     assert_eq!(fleet.next().map(|(_, plan)| plan), Some(Plan::ReadRecord), "it is not held any more");
     assert!(fleet.ledger.record_absent(&name, 60, &fleet.policy, NOW));

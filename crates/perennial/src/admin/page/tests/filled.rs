@@ -50,7 +50,7 @@ impl Filled {
         ledger.nodes_listing();
         ledger.records_listing();
         ledger.nodes_listed(1);
-        ledger.records_listed();
+        ledger.records_listed(0);
         let roster = Roster::alone(std::time::Duration::ZERO);
         let metadata = json!({ "name": "", "uid": Uuid::from_u128(99), "resourceVersion": "1" });
         let node = json!({ "metadata": metadata, "spec": { "providerID": "metal:///1" } });
