@@ -24,11 +24,14 @@
 //! | live U3, or absent | open(U1) or giving(U1), its end past history, and later ends are held | `Close` `unproved` without them first; they are merged in the next step, and the record says what they bore |
 //! | any | closed `unproved`, or giving made from it without a mark, and the real end is held | `Close` / `Give` again with it, beneath the lives that were merged over it |
 //! | absent longer than the retention, or beyond the cap | closed | [`Plan::Erase`], after a direct read |
-//! | absent; somebody else removed the record | none | ends from before that are dropped, `Rest`; later ones, and those after a closed or empty one, are held |
+//! | absent; somebody else removed the record | none | ends from before that are dropped, `Rest`; later ones are held, and all that came after a record that was due for collection |
+//! | live U, last seen before the record was removed | none, or of an earlier life | [`Plan::ReadNode`]: it may have been gone by then |
+//! | any | created by this replica, which did not know of an earlier removal | `Close` with nothing in it, unless the life that it names survived that removal |
 //! | any | of a newer schema | `Rest`: never written, never given |
 //! | any | unreadable | [`Plan::SetAside`]; then alive and of this uid: `Save` over it; that uid's end is held: `Close` with it; otherwise `Rest` |
 //! | any | of another policy, in a rollout | what this one has no say in stays, as the node bears it, and is given, unless `narrow: now` |
-//! | paused / to be forgotten | any | `Rest` / `Erase` |
+//! | paused | any | `Rest`, once the end of the life before is recorded |
+//! | to be forgotten | any | `Erase` |
 
 mod beside;
 pub mod born;
