@@ -350,6 +350,11 @@ impl Keeper {
                 }
             }
             Event::Unobserved(window) => self.unobserved(window),
+            Event::Reached(version) => {
+                for name in self.ledger.nodes_reached(version) {
+                    self.look(&name);
+                }
+            }
             Event::Listed(version) => {
                 debug!(version, "nodes are listed");
                 self.listed = version;
@@ -375,6 +380,7 @@ impl Keeper {
                     self.heard(&name, "record_deleted");
                 }
             }
+            Event::Reached(version) => self.ledger.records_reached(version),
             Event::Unchanged(_) | Event::Unobserved(_) => {}
             Event::Listed(version) => {
                 debug!(version, "records are listed");

@@ -156,7 +156,7 @@ impl Lister {
             Event::Listing => self.list += 1,
             Event::Applied(listing) => self.applied(&listing),
             Event::Deleted(listing) => self.remove(&listing.id()),
-            Event::Unchanged(_) | Event::Unobserved(_) => {}
+            Event::Unchanged(_) | Event::Unobserved(_) | Event::Reached(_) => {}
             Event::Listed(version) => {
                 debug!(version, "listings are listed");
                 self.miss();

@@ -195,7 +195,7 @@ impl Members {
             Event::Listing => self.others.listing(),
             Event::Applied(lease) => self.others.seen(&lease, now),
             Event::Deleted(lease) => self.others.removed(&lease),
-            Event::Unchanged(_) | Event::Unobserved(_) => {}
+            Event::Unchanged(_) | Event::Unobserved(_) | Event::Reached(_) => {}
             Event::Listed(_) => {
                 self.others.listed();
                 self.listed = true;

@@ -200,8 +200,8 @@ impl State {
         let coming = head > replica.nodes && without != Some(Guard::ReadUnknown);
         let untold = match &replica.line.sight {
             Sight::Live(live) => live.uid != super::state::uid(node.life),
-            Sight::Absent { .. } => true,
-            Sight::Unlisted | Sight::Missing => coming,
+            Sight::Absent { missing: false, .. } => true,
+            Sight::Absent { missing: true, .. } | Sight::Unlisted | Sight::Missing => coming,
         };
         if untold && without != Some(Guard::ReadAhead) {
             replica.held = true;

@@ -64,6 +64,8 @@ pub(crate) enum Event<T> {
     Unobserved(Duration),
     /// The list is complete, as of this version.
     Listed(Version),
+    /// Everything up to this version was told.
+    Reached(Version),
     /// Versions run backwards: this is another history. The stream has ended.
     OtherHistory,
 }
@@ -589,8 +591,10 @@ impl<T: Followed> Stream<T> {
                 if !self.listed && ends_list {
                     return self.end_list(version).await;
                 }
-                self.reached(version);
-                return Ok(());
+                if !self.listed {
+                    return Ok(());
+                }
+                (Event::Reached(version), version)
             }
             Heard::Error(status) => return Err(ApiError::from_status(*status, None).into()),
         };

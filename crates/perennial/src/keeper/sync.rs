@@ -82,10 +82,6 @@ impl Keeper {
         match checked {
             Ok(Checked::Head(head)) if head < self.head => self.begin_anew(),
             Ok(Checked::Head(head)) => {
-                if self.synced {
-                    // As of the last time: a watch does not lag for as long as that.
-                    self.ledger.nodes_told(self.head);
-                }
                 self.judge_histories(head);
                 if self.synced {
                     self.look_at_all();

@@ -286,7 +286,11 @@ impl Single {
                 }
                 Event::Deleted(_) => warn!(listing = %id, "the Listing is gone: its last order stays"),
                 Event::OtherHistory => following = Following::start(&self.cluster, named(id)),
-                Event::Listing | Event::Unchanged(_) | Event::Unobserved(_) | Event::Listed(_) => {}
+                Event::Listing
+                | Event::Unchanged(_)
+                | Event::Unobserved(_)
+                | Event::Listed(_)
+                | Event::Reached(_) => {}
             }
         }
     }

@@ -168,7 +168,7 @@ impl Sources {
         let slices = &mut service.slices;
         match event {
             Event::Listing => slices.listing(),
-            Event::Unchanged(_) | Event::Unobserved(_) => {}
+            Event::Unchanged(_) | Event::Unobserved(_) | Event::Reached(_) => {}
             Event::Applied(slice) => return slices.applied(slice),
             Event::Deleted(slice) => return slices.deleted(&slice),
             Event::Listed(version) => return slices.listed(version),
@@ -188,7 +188,7 @@ impl Sources {
         let Some(template) = self.template.as_mut() else { return false };
         match event {
             Event::Listing => template.coming = Some(template.none()),
-            Event::Unchanged(_) | Event::Unobserved(_) => {}
+            Event::Unchanged(_) | Event::Unobserved(_) | Event::Reached(_) => {}
             Event::Applied(object) => {
                 let text = template.read(&object);
                 if let Some(coming) = template.coming.as_mut() {

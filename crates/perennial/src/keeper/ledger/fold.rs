@@ -163,8 +163,8 @@ impl Ledger {
         // An answer that is older than what the watch told since is no news: it is passed over below.
         let untold = match &entry.line.sight {
             Sight::Live(live) => live.uid != uid && version > live.version,
-            Sight::Absent { at, .. } => version > *at,
-            Sight::Unlisted | Sight::Missing => version > told,
+            Sight::Absent { at, missing: false, .. } => version > *at,
+            Sight::Absent { missing: true, .. } | Sight::Unlisted | Sight::Missing => version > told,
         };
         if untold {
             return false;
@@ -191,13 +191,25 @@ impl Ledger {
         true
     }
 
-    /// The watch has told all up to `version`, though it may not have said so: a line that waits for it goes on.
-    pub(crate) fn nodes_told(&mut self, version: Version) {
+    /// The watch of nodes has told all up to `version`. Returns the lines that waited for it.
+    pub(crate) fn nodes_reached(&mut self, version: Version) -> Vec<Name> {
         self.told = self.told.max(version);
+        let mut released = Vec::new();
         self.lines.each(
             |pulse| pulse.has(Signs::HELD),
-            |_, entry| entry.held &= entry.line.sight != Sight::Missing,
+            |name, entry| {
+                if entry.line.sight == Sight::Missing {
+                    entry.held = false;
+                    released.push(name.clone());
+                }
+            },
         );
+        released
+    }
+
+    /// The watch of records has told all up to `version`.
+    pub(crate) fn records_reached(&mut self, version: Version) {
+        self.told_records = self.told_records.max(version);
     }
 
     /// Folds a node's end.
