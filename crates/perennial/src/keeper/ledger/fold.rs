@@ -198,7 +198,7 @@ impl Ledger {
         self.lines.each(
             |pulse| pulse.has(Signs::HELD),
             |name, entry| {
-                if entry.line.sight == Sight::Missing {
+                if matches!(entry.line.sight, Sight::Missing | Sight::Absent { missing: true, .. }) {
                     entry.held = false;
                     released.push(name.clone());
                 }

@@ -369,7 +369,7 @@ fn an_absent_node_whose_record_is_ahead_of_the_watch_waits_for_the_watch() {
     assert!(!fleet.ledger.node_absent(&name, 30, NOW), "the ends of the lives before are on their way");
     // The watch got that far: nothing is to come.
     fleet.ledger.hold(&name);
-    assert_eq!(fleet.ledger.nodes_reached(15), [name.clone()]);
+    assert_eq!(fleet.ledger.nodes_reached(15), std::slice::from_ref(&name));
     fleet.look(&name);
     assert_eq!(fleet.next().unwrap(), (name.clone(), Plan::ReadNode));
     assert!(fleet.ledger.node_absent(&name, 30, NOW));
